@@ -1,0 +1,36 @@
+PYTHON ?= $(shell command -v python3.12 >/dev/null 2>&1 && python3.12 -c '' 2>/dev/null && echo python3.12 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+export PYTHONDONTWRITEBYTECODE :=
+
+.PHONY: setup run test lint types format bench bench-peers crash fuzz conformance docker docs lock clean
+
+setup: $(STAMP)
+
+$(STAMP): requirements/dev.txt pyproject.toml deploy/setup.sh
+	bash deploy/setup.sh "$(PYTHON)" $(VENV) requirements/dev.txt && touch $@
+
+run: setup
+	$(BIN)/offsetd serve $(ARGS)
+
+test: setup
+	$(BIN)/python -X dev -m pytest -n 2 --dist worksteal $(ARGS)
+
+lint: setup
+	$(BIN)/ruff format --check . && $(BIN)/ruff check . && $(BIN)/lint-imports && $(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format . && $(BIN)/ruff check --fix .
+
+types: setup
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/offsetd bench $(ARGS)
+
+lock: setup
+	bash deploy/lock.sh $(BIN)/python
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
