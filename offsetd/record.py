@@ -1,0 +1,165 @@
+"""The kinds of entries and their msgpack encoding, pure.
+
+An entry is what one request (or one sweep) asks the log to remember: a msgpack array that begins with its kind, its
+version and its slot. A commit is written as constant bytes with holes for the time and the offsets, so that a shape
+(offsetd/coordinator/shape.py) can fill the holes of a remembered entry and get exactly the bytes that `encode_commit`
+would have made. The layout is documented in docs/journal-format.md. Nothing here reads a clock, a file or state.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from struct import Struct
+from typing import Any, NamedTuple, TypeAlias
+
+import msgpack
+
+
+class Kind(IntEnum):
+    """What an entry means. Numbers are for ever: they stand in journals on users' disks."""
+
+    OPENING = 0
+    COMMIT = 1
+    TOUCH = 2
+    TOMBSTONE = 3
+    GROUP = 4
+    GROUP_TOMBSTONE = 5
+    UNDO = 6
+    TRASH = 7
+    FREEZE = 8
+    STORAGE_MODE = 9
+    LOG_END_SAMPLE = 10
+
+
+class Reason(IntEnum):
+    """Why an offset was removed; kept in its tombstone for the people who ask later."""
+
+    EXPIRED = 1
+    DELETED = 2
+
+
+#: Kinds that this release writes and replays, with the newest version of each.
+KNOWN: dict[int, int] = {
+    Kind.OPENING: 1,
+    Kind.COMMIT: 1,
+    Kind.TOUCH: 1,
+    Kind.TOMBSTONE: 1,
+    Kind.GROUP_TOMBSTONE: 1,
+}
+
+#: A request's entry above this is refused, as Kafka refuses a commit larger than one batch (message.max.bytes).
+ENTRY_BYTES_MAX = 1024 * 1024
+
+#: From this time on msgpack writes a time as 0xcf and eight bytes, which is what makes it a hole of fixed size.
+TIME_MS_WIDE = 1 << 32
+
+TIME = Struct(">Q")
+
+Entry: TypeAlias = tuple[Any, ...]
+
+
+class Who(NamedTuple):
+    """Who made an entry: kept once per request, not per partition."""
+
+    client_id: str
+    host: str
+    member_id: str
+
+
+class TopicOffsets(NamedTuple):
+    """The offsets of one topic in one commit, as packed big-endian columns in request order."""
+
+    name: str
+    partitions: bytes
+    offsets: bytes
+    epochs: bytes | None = None
+    times: bytes | None = None
+    expiries: bytes | None = None
+    metadata: tuple[tuple[int, str], ...] | None = None
+
+
+class UnknownEntry(Exception):
+    """The log holds a kind or version of entry that this release does not know, so replaying it would be a guess."""
+
+    def __init__(self, *, kind: object, version: object) -> None:
+        super().__init__(
+            f"the log holds an entry of kind {kind} version {version}, which this release does not know: "
+            "it was written by a newer offsetd; start that release, or a newer one"
+        )
+        self.kind = kind
+        self.version = version
+
+
+_packb = msgpack.Packer(use_bin_type=True, autoreset=True).pack
+
+
+def _array(length: int) -> bytes:
+    packed: bytes = msgpack.Packer(autoreset=True).pack_array_header(length)
+    return packed
+
+
+def _bin_head(size: int) -> bytes:
+    if size < 1 << 8:
+        return b"\xc4" + size.to_bytes(1, "big")
+    if size < 1 << 16:
+        return b"\xc5" + size.to_bytes(2, "big")
+    return b"\xc6" + size.to_bytes(4, "big")
+
+
+def commit_pieces(slot: int, group_id: str, who: Who, topics: Sequence[TopicOffsets]) -> list[bytes]:
+    """Return the constant parts of a commit: what stands before the time, then around each topic's offsets."""
+    pieces = [_array(7) + _packb(int(Kind.COMMIT)) + _packb(1) + _packb(slot) + _packb(group_id)]
+    text = _packb(who) + _array(len(topics))
+    for topic in topics:
+        text += _array(7) + _packb(topic.name) + _packb(topic.partitions) + _bin_head(len(topic.offsets))
+        pieces.append(text)
+        text = _packb(topic.epochs) + _packb(topic.times) + _packb(topic.expiries) + _packb(topic.metadata)
+    pieces.append(text)
+    return pieces
+
+
+def encode_commit(slot: int, group_id: str, time_ms: int, who: Who, topics: Sequence[TopicOffsets]) -> bytes:
+    """Encode one commit; `topics` keeps the order of the request."""
+    pieces = commit_pieces(slot, group_id, who, topics)
+    parts = [pieces[0], _packb(time_ms), pieces[1]]
+    for topic, after in zip(topics, pieces[2:], strict=True):
+        parts += (topic.offsets, after)
+    return b"".join(parts)
+
+
+def encode_touch(slot: int, group_id: str, time_ms: int, who: Who, topics: Iterable[tuple[str, bytes]]) -> bytes:
+    """Encode that a commit repeated what is already stored: only the commit time of these partitions moves."""
+    packed: bytes = _packb((int(Kind.TOUCH), 1, slot, group_id, time_ms, who, tuple(topics)))
+    return packed
+
+
+def encode_tombstone(
+    slot: int, group_id: str, time_ms: int, who: Who, reason: Reason, topics: Iterable[tuple[str, bytes]]
+) -> bytes:
+    """Encode the removal of some partitions of a group; `topics` pairs a name with packed partition numbers."""
+    packed: bytes = _packb((int(Kind.TOMBSTONE), 1, slot, group_id, time_ms, who, int(reason), tuple(topics)))
+    return packed
+
+
+def encode_group_tombstone(slot: int, group_id: str, time_ms: int, who: Who, reason: Reason) -> bytes:
+    """Encode the removal of a whole group."""
+    packed: bytes = _packb((int(Kind.GROUP_TOMBSTONE), 1, slot, group_id, time_ms, who, int(reason)))
+    return packed
+
+
+def encode_opening(epoch: int, time_ms: int, release: str) -> bytes:
+    """Encode the entry that opens an epoch; it belongs to no slot (-1)."""
+    packed: bytes = _packb((int(Kind.OPENING), 1, -1, epoch, time_ms, release))
+    return packed
+
+
+def decode_entries(body: bytes) -> tuple[Entry, ...]:
+    """Decode a batch's body.
+
+    Raises:
+        UnknownEntry: an entry's kind or version is not known to this release.
+    """
+    entries: tuple[Entry, ...] = msgpack.unpackb(body, use_list=False, strict_map_key=False)
+    for entry in entries:
+        if not 1 <= entry[1] <= KNOWN.get(entry[0], 0):
+            raise UnknownEntry(kind=entry[0], version=entry[1])
+    return entries

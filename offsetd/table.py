@@ -1,0 +1,470 @@
+"""The table of offsets of one slot, and `apply`, the only place where it changes.
+
+A group keeps, per topic, one bytearray of packed big-endian columns, dense by partition number: all offsets, then all
+commit times, then all leader epochs. So a commit of neighbouring partitions is three slice assignments, a checkpoint
+stores the very bytes, and an offset costs 20 bytes and not an object. Partition numbers far above the rest, metadata and
+expiry times live in side tables that most groups do not have. Live traffic, replay and compaction all go through `apply`.
+Pure: no clock, no file, no wire.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from sys import intern
+from typing import Any, NamedTuple
+
+import msgpack
+
+from offsetd.record import Entry, Kind, UnknownEntry, Who
+
+ROW_BYTES = 20
+_INT64 = Struct(">q")
+_INT32 = Struct(">i")
+
+#: The commit time of a row that is not there. A client's own timestamp of this value is moved up by one.
+ABSENT_MS = -(1 << 63)
+_ABSENT = _INT64.pack(ABSENT_MS)
+_NO_EPOCH = b"\xff\xff\xff\xff"
+
+#: A topic's column may have about as many holes as rows before its far partitions go to the side table.
+_DENSE_SLACK_ROWS = 16
+
+
+class Offset(NamedTuple):
+    """One committed offset with all that is kept of it."""
+
+    offset: int
+    leader_epoch: int
+    metadata: str
+    time_ms: int
+    expiry_ms: int | None
+
+
+class Group:
+    """What one group has committed. Only this module changes it."""
+
+    __slots__ = ("expiries", "holes", "live", "metadata", "sparse", "topics", "version", "who")
+
+    def __init__(self) -> None:
+        self.topics: dict[str, bytearray] = {}
+        # Topics whose columns have absent rows; None for the common case that none has.
+        self.holes: set[str] | None = None
+        self.sparse: dict[str, dict[int, tuple[int, int, int]]] | None = None
+        self.metadata: dict[str, dict[int, str]] | None = None
+        self.expiries: dict[str, dict[int, int]] | None = None
+        self.who: Who | None = None
+        # Moves with every change and never returns to a value it had: replies cached for a version are safe to send.
+        self.version = 0
+        self.live = 0
+
+    def get(self, topic: str, partition: int) -> Offset | None:
+        """Return the offset of one partition, or None where there is none."""
+        cells = self.topics.get(topic)
+        if cells is not None:
+            size = len(cells) // ROW_BYTES
+            if 0 <= partition < size:
+                time_ms = _INT64.unpack_from(cells, 8 * (size + partition))[0]
+                if time_ms != ABSENT_MS:
+                    offset = _INT64.unpack_from(cells, 8 * partition)[0]
+                    epoch = _INT32.unpack_from(cells, 16 * size + 4 * partition)[0]
+                    return self._offset(topic, partition, offset, time_ms, epoch)
+        if self.sparse is not None:
+            row = self.sparse.get(topic, {}).get(partition)
+            if row is not None:
+                return self._offset(topic, partition, *row)
+        return None
+
+    def names(self) -> list[str]:
+        """Return the topics that the group has offsets of."""
+        if self.sparse is None:
+            return list(self.topics)
+        return list(dict.fromkeys((*self.topics, *self.sparse)))
+
+    def rows(self, topic: str) -> Iterator[tuple[int, Offset]]:
+        """Yield each partition of a topic with its offset, partitions ascending."""
+        cells = self.topics.get(topic)
+        if cells is not None:
+            size = len(cells) // ROW_BYTES
+            columns = Struct(f">{size}q{size}q{size}i").unpack(cells)
+            for partition in range(size):
+                if (time_ms := columns[size + partition]) != ABSENT_MS:
+                    epoch = columns[2 * size + partition]
+                    yield partition, self._offset(topic, partition, columns[partition], time_ms, epoch)
+        if self.sparse is not None:
+            for partition, row in sorted(self.sparse.get(topic, {}).items()):
+                yield partition, self._offset(topic, partition, *row)
+
+    def partitions(self, topic: str) -> int:
+        """Return one more than the highest partition that has, or had, an offset here."""
+        size = len(self.topics.get(topic, b"")) // ROW_BYTES
+        if self.sparse is not None and topic in self.sparse:
+            return max(size, *(partition + 1 for partition in self.sparse[topic]))
+        return size
+
+    def _offset(self, topic: str, partition: int, offset: int, time_ms: int, epoch: int) -> Offset:
+        metadata = "" if self.metadata is None else self.metadata.get(topic, {}).get(partition, "")
+        expiry = None if self.expiries is None else self.expiries.get(topic, {}).get(partition)
+        return Offset(offset, epoch, metadata, time_ms, expiry)
+
+
+class TopicIndex:
+    """Which groups have offsets of a topic, over all slots: for ListOffsets' latest and an operator's questions."""
+
+    __slots__ = ("groups",)
+
+    def __init__(self) -> None:
+        self.groups: dict[str, set[Group]] = {}
+
+    def add(self, topic: str, group: Group) -> None:
+        """Remember that `group` has offsets of `topic`."""
+        self.groups.setdefault(topic, set()).add(group)
+
+    def remove(self, topic: str, group: Group) -> None:
+        """Forget it again."""
+        groups = self.groups.get(topic)
+        if groups is not None:
+            groups.discard(group)
+            if not groups:
+                del self.groups[topic]
+
+
+class SlotTable:
+    """All groups of one slot."""
+
+    __slots__ = ("groups", "index", "live", "newest_ms", "sequence", "slot", "version")
+
+    def __init__(self, slot: int, index: TopicIndex, *, sequence: int = 0) -> None:
+        self.slot = slot
+        self.index = index
+        self.groups: dict[str, Group] = {}
+        self.live = 0
+        # The sequence that the next record gets: counted here and nowhere else, so that replay counts alike.
+        self.sequence = sequence
+        self.version = 0
+        # The newest time that the log has shown us: expiry measures from it, not from a clock that may have jumped.
+        self.newest_ms = 0
+
+
+# Two bounded memories of things that repeat: what packed partition numbers mean, and who commits. Without the second,
+# each group would hold its own copy of the same three strings.
+_runs: dict[bytes, int] = {}
+_RUNS_MAX = 20_000
+_whos: dict[tuple[str, str, str], Who] = {}
+_WHOS_MAX = 20_000
+
+
+def _remember(who: tuple[str, str, str]) -> Who:
+    if len(_whos) >= _WHOS_MAX:
+        _whos.clear()
+    return _whos.setdefault(who, Who(*who))
+
+
+def run_start(partitions: bytes) -> int:
+    """Return the first of packed partition numbers if they ascend by one, else -1."""
+    start = _runs.get(partitions)
+    if start is None:
+        numbers = Struct(f">{len(partitions) // 4}i").unpack(partitions)
+        start = numbers[0] if numbers and numbers == tuple(range(numbers[0], numbers[0] + len(numbers))) else -1
+        if start < 0:
+            start = -1
+        if len(_runs) >= _RUNS_MAX:
+            _runs.clear()
+        _runs[partitions] = start
+    return start
+
+
+def apply(table: SlotTable, entry: Entry) -> None:
+    """Change a slot's table by one entry of the log. Live traffic, replay and compaction share this line."""
+    kind = entry[0]
+    if kind == Kind.COMMIT:
+        apply_commit(table, entry[3], entry[4], entry[5], entry[6])
+    elif kind == Kind.TOUCH:
+        _touch(table, entry)
+    elif kind == Kind.TOMBSTONE:
+        _tombstone(table, entry)
+    elif kind == Kind.GROUP_TOMBSTONE:
+        _group_tombstone(table, entry)
+    else:
+        raise UnknownEntry(kind=kind, version=entry[1])
+
+
+def apply_commit(table: SlotTable, group_id: str, time_ms: int, who: Any, topics: Any) -> None:
+    """Write one commit: the rows of all its topics, under one version."""
+    group = table.groups.get(group_id)
+    if group is None:
+        group = table.groups[group_id] = Group()
+    table.version = group.version = table.version + 1
+    group.who = _whos.get(who) or _remember(who)
+    if time_ms > table.newest_ms:
+        table.newest_ms = time_ms
+    time = _INT64.pack(time_ms)
+    for name, partitions, offsets, epochs, times, expiries, metadata in topics:
+        count = len(partitions) // 4
+        table.sequence += count
+        start = run_start(partitions)
+        cells = group.topics.get(name)
+        size = 0 if cells is None else len(cells) // ROW_BYTES
+        if (
+            cells is not None
+            and 0 <= start <= size - count
+            and times is None
+            and (group.holes is None or name not in group.holes)
+        ):
+            at = 8 * start
+            cells[at : at + 8 * count] = offsets
+            at += 8 * size
+            cells[at : at + 8 * count] = time * count
+            at = 16 * size + 4 * start
+            cells[at : at + 4 * count] = _NO_EPOCH * count if epochs is None else epochs
+        else:
+            _place(table, group, name, partitions, offsets, epochs, times, time_ms)
+        if group.metadata is not None or metadata is not None:
+            _set_metadata(group, name, partitions, metadata)
+        if group.expiries is not None or expiries is not None:
+            _set_expiries(group, name, partitions, expiries)
+
+
+def _place(
+    table: SlotTable,
+    group: Group,
+    name: str,
+    partitions: bytes,
+    offsets: bytes,
+    epochs: bytes | None,
+    times: bytes | None,
+    time_ms: int,
+) -> None:
+    """Write rows one by one: new ones, scattered ones, ones with times of their own."""
+    count = len(partitions) // 4
+    numbers = Struct(f">{count}i").unpack(partitions)
+    values = Struct(f">{count}q").unpack(offsets)
+    moments = [time_ms] * count if times is None else Struct(f">{count}q").unpack(times)
+    leaders = [-1] * count if epochs is None else Struct(f">{count}i").unpack(epochs)
+    name = intern(name)
+    table.index.add(name, group)
+    _grow(group, name, numbers)
+    cells = group.topics.get(name)
+    size = 0 if cells is None else len(cells) // ROW_BYTES
+    added = 0
+    for partition, value, moment, leader in zip(numbers, values, moments, leaders, strict=True):
+        clamped = max(moment, ABSENT_MS + 1)
+        if cells is not None and 0 <= partition < size:
+            added += cells[8 * (size + partition) : 8 * (size + partition + 1)] == _ABSENT
+            _INT64.pack_into(cells, 8 * partition, value)
+            _INT64.pack_into(cells, 8 * (size + partition), clamped)
+            _INT32.pack_into(cells, 16 * size + 4 * partition, leader)
+        else:
+            if group.sparse is None:
+                group.sparse = {}
+            far = group.sparse.setdefault(name, {})
+            added += partition not in far
+            far[partition] = (value, clamped, leader)
+    group.live += added
+    table.live += added
+
+
+def _grow(group: Group, name: str, numbers: tuple[int, ...]) -> None:
+    """Make the topic's columns as long as the new partitions need, unless that would be mostly holes."""
+    cells = group.topics.get(name)
+    size = 0 if cells is None else len(cells) // ROW_BYTES
+    far = {} if group.sparse is None else group.sparse.get(name, {})
+    outside = sorted({number for number in numbers if number >= size} | far.keys())
+    rows = size
+    for seen, number in enumerate(outside, start=1):
+        if 0 <= number < 2 * (size + seen) + _DENSE_SLACK_ROWS:
+            rows = number + 1
+    if rows > size:
+        old = bytes(cells or b"")
+        more = rows - size
+        grown = bytearray(old[: 8 * size] + bytes(8 * more) + old[8 * size : 16 * size] + _ABSENT * more)
+        grown += old[16 * size :] + _NO_EPOCH * more
+        group.topics[name] = grown
+        filled = set(numbers)
+        moved = [partition for partition in far if 0 <= partition < rows]
+        for partition in moved:
+            value, moment, leader = far.pop(partition)
+            _INT64.pack_into(grown, 8 * partition, value)
+            _INT64.pack_into(grown, 8 * (rows + partition), moment)
+            _INT32.pack_into(grown, 16 * rows + 4 * partition, leader)
+        filled.update(moved)
+        if group.sparse is not None and name in group.sparse and not group.sparse[name]:
+            del group.sparse[name]
+            group.sparse = group.sparse or None
+        if not filled.issuperset(range(size, rows)):
+            group.holes = (group.holes or set()) | {name}
+
+
+def _numbers(partitions: bytes) -> tuple[int, ...]:
+    return Struct(f">{len(partitions) // 4}i").unpack(partitions)
+
+
+def _set_metadata(group: Group, name: str, partitions: bytes, metadata: Any) -> None:
+    table = group.metadata = {} if group.metadata is None else group.metadata
+    texts = table.setdefault(name, {})
+    numbers = _numbers(partitions)
+    for partition in numbers:
+        texts.pop(partition, None)
+    for place, text in metadata or ():
+        texts[numbers[place]] = text
+    if metadata:
+        # A partition named twice keeps what its last mention says, which may be nothing.
+        said = dict(metadata)
+        for partition, place in {number: place for place, number in enumerate(numbers)}.items():
+            if place not in said:
+                texts.pop(partition, None)
+    if not texts:
+        del table[name]
+        group.metadata = table or None
+
+
+def _set_expiries(group: Group, name: str, partitions: bytes, expiries: bytes | None) -> None:
+    table = group.expiries = {} if group.expiries is None else group.expiries
+    moments = table.setdefault(name, {})
+    numbers = _numbers(partitions)
+    if expiries is None:
+        for partition in numbers:
+            moments.pop(partition, None)
+    else:
+        moments.update(zip(numbers, Struct(f">{len(numbers)}q").unpack(expiries), strict=True))
+    if not moments:
+        del table[name]
+        group.expiries = table or None
+
+
+def _touch(table: SlotTable, entry: Entry) -> None:
+    _, _, _, group_id, time_ms, who, topics = entry
+    table.newest_ms = max(table.newest_ms, time_ms)
+    group = table.groups.get(group_id)
+    if group is None:
+        return
+    # A reply shows no commit time, so the version stays and cached replies stay good.
+    group.who = _whos.get(who) or _remember(who)
+    for name, partitions in topics:
+        numbers = _numbers(partitions)
+        table.sequence += len(numbers)
+        cells = group.topics.get(name)
+        size = 0 if cells is None else len(cells) // ROW_BYTES
+        far = {} if group.sparse is None else group.sparse.get(name, {})
+        for partition in numbers:
+            at = 8 * (size + partition)
+            if cells is not None and 0 <= partition < size and cells[at : at + 8] != _ABSENT:
+                _INT64.pack_into(cells, at, time_ms)
+            elif partition in far:
+                offset, _, epoch = far[partition]
+                far[partition] = (offset, time_ms, epoch)
+
+
+def _tombstone(table: SlotTable, entry: Entry) -> None:
+    _, _, _, group_id, time_ms, _, _, topics = entry
+    table.newest_ms = max(table.newest_ms, time_ms)
+    group = table.groups.get(group_id)
+    for name, partitions in topics:
+        numbers = _numbers(partitions)
+        table.sequence += len(numbers)
+        if group is not None:
+            _remove(table, group, name, numbers)
+    if group is not None:
+        table.version = group.version = table.version + 1
+        if group.live == 0:
+            group.version = -1
+            del table.groups[group_id]
+
+
+def _remove(table: SlotTable, group: Group, name: str, numbers: tuple[int, ...]) -> None:
+    cells = group.topics.get(name)
+    size = 0 if cells is None else len(cells) // ROW_BYTES
+    far = {} if group.sparse is None else group.sparse.get(name, {})
+    removed = 0
+    for partition in set(numbers):
+        at = 8 * (size + partition)
+        if cells is not None and 0 <= partition < size and cells[at : at + 8] != _ABSENT:
+            cells[at : at + 8] = _ABSENT
+            removed += 1
+            group.holes = (group.holes or set()) | {name}
+        elif far.pop(partition, None) is not None:
+            removed += 1
+        for side in (group.metadata, group.expiries):
+            if side is not None and name in side:
+                side[name].pop(partition, None)
+    group.live -= removed
+    table.live -= removed
+    if not any(True for _ in group.rows(name)):
+        _forget_topic(table, group, name)
+
+
+def _forget_topic(table: SlotTable, group: Group, name: str) -> None:
+    group.topics.pop(name, None)
+    for side in (group.sparse, group.metadata, group.expiries):
+        if side is not None:
+            side.pop(name, None)
+    group.sparse = group.sparse or None
+    group.metadata = group.metadata or None
+    group.expiries = group.expiries or None
+    if group.holes is not None:
+        group.holes.discard(name)
+        group.holes = group.holes or None
+    table.index.remove(name, group)
+
+
+def _group_tombstone(table: SlotTable, entry: Entry) -> None:
+    _, _, _, group_id, time_ms, _, _ = entry
+    table.newest_ms = max(table.newest_ms, time_ms)
+    table.sequence += 1
+    group = table.groups.pop(group_id, None)
+    if group is not None:
+        drop_group(table, group)
+
+
+def drop_group(table: SlotTable, group: Group) -> None:
+    """Take a removed group out of the counts and the index, and void what was cached of it."""
+    group.version = -1
+    table.live -= group.live
+    for name in group.names():
+        table.index.remove(name, group)
+
+
+def checkpoint_rows(group: Group) -> Iterator[tuple[str, bytes]]:
+    """Yield what a checkpoint keeps of a group: a value per topic, and one under "" for the group itself."""
+    yield "", msgpack.packb((group.who,))
+    for name in group.names():
+        sides = [None if side is None else side.get(name) for side in (group.sparse, group.metadata, group.expiries)]
+        pairs = [None if not side else tuple(side.items()) for side in sides]
+        yield name, msgpack.packb((bytes(group.topics.get(name, b"")), *pairs), use_bin_type=True)
+
+
+def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
+    """Put one value of a checkpoint back; rows of a group may come in any order."""
+    group = table.groups.get(group_id)
+    if group is None:
+        table.version += 1
+        group = table.groups[group_id] = Group()
+        group.version = table.version
+    if name == "":
+        (who,) = msgpack.unpackb(value, use_list=False)
+        group.who = None if who is None else _whos.get(who) or _remember(who)
+        return
+    cells, sparse, metadata, expiries = msgpack.unpackb(value, use_list=False)
+    name = intern(name)
+    live = 0
+    if cells:
+        size = len(cells) // ROW_BYTES
+        # The count of bytes is quick but may see a marker across two times, so only its zero is believed.
+        holes = 0
+        if cells.count(_ABSENT, 8 * size, 16 * size):
+            holes = Struct(f">{size}q").unpack_from(cells, 8 * size).count(ABSENT_MS)
+        if holes:
+            group.holes = (group.holes or set()) | {name}
+        live = size - holes
+        group.topics[name] = bytearray(cells)
+    if sparse:
+        group.sparse = group.sparse or {}
+        group.sparse[name] = dict(sparse)
+        live += len(sparse)
+    if metadata:
+        group.metadata = group.metadata or {}
+        group.metadata[name] = dict(metadata)
+    if expiries:
+        group.expiries = group.expiries or {}
+        group.expiries[name] = dict(expiries)
+    group.live += live
+    table.live += live
+    table.index.add(name, group)
