@@ -1,0 +1,68 @@
+"""What expires, and by which clock: Kafka's rules for simple groups, pure.
+
+A wall clock that jumps must not cost anybody their offsets. So age is measured on a time that starts at the newest time
+in the log and moves with the monotonic clock; the wall clock is believed only after it has moved evenly for a day.
+"""
+
+from collections.abc import Callable, Iterator
+from struct import Struct
+
+from offsetd.table import Group, SlotTable
+
+#: How far wall and monotonic time may drift apart between two looks before it counts as a jump.
+JUMP_MS = 60_000
+#: How long the wall clock must have moved evenly before it is believed.
+TRUST_AFTER_MS = 24 * 3600 * 1000
+#: A sweep that would take more than this share of all offsets waits for a second one to say the same.
+LARGE_SHARE = 0.1
+
+
+class ExpiryClock:
+    """The time by which offsets grow old."""
+
+    def __init__(self, *, newest_ms: int, wall_ms: int, monotonic_ms: int) -> None:
+        self._base_ms = min(newest_ms, wall_ms)
+        self._started_ms = monotonic_ms
+        self._steady_since_ms = monotonic_ms
+        self._last = (wall_ms, monotonic_ms)
+
+    def now_ms(self, *, wall_ms: int, monotonic_ms: int) -> int:
+        """Look at both clocks and return the time to measure age with."""
+        last_wall_ms, last_monotonic_ms = self._last
+        drift_ms = (wall_ms - last_wall_ms) - (monotonic_ms - last_monotonic_ms)
+        self._last = (wall_ms, monotonic_ms)
+        if abs(drift_ms) > JUMP_MS:
+            self._steady_since_ms = monotonic_ms
+        if monotonic_ms - self._steady_since_ms >= TRUST_AFTER_MS:
+            return wall_ms
+        return min(wall_ms, self._base_ms + monotonic_ms - self._started_ms)
+
+
+def expired(
+    table: SlotTable, *, now_ms: int, retention_ms: Callable[[str], int | None]
+) -> Iterator[tuple[str, tuple[tuple[str, bytes], ...]]]:
+    """Yield each group of a slot that has expired offsets, with the packed partitions per topic."""
+    for group_id, group in list(table.groups.items()):
+        topics = tuple(_expired_topics(group, now_ms, retention_ms(group_id)))
+        if topics:
+            yield group_id, topics
+
+
+def _expired_topics(group: Group, now_ms: int, retention_ms: int | None) -> Iterator[tuple[str, bytes]]:
+    for name in group.names():
+        gone = [
+            partition
+            for partition, offset in group.rows(name)
+            if (
+                now_ms >= offset.expiry_ms
+                if offset.expiry_ms is not None
+                else retention_ms is not None and now_ms - offset.time_ms >= retention_ms
+            )
+        ]
+        if gone:
+            yield name, Struct(f">{len(gone)}i").pack(*gone)
+
+
+def is_large(expiring: int, live: int) -> bool:
+    """Tell whether a sweep takes so much that a jumped clock is the likelier reason."""
+    return expiring > max(live * LARGE_SHARE, 1)
