@@ -1,0 +1,170 @@
+"""Which request goes where. Each API's own steps are beside this file; here is only the table of routes."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from protocol.api import RequestHeader, decode_header, decode_request, encode_response, served
+
+from offsetd.broker.client import Client, Clock
+from offsetd.broker.commits import OFFSET_COMMIT, Commits
+from offsetd.broker.expiries import Expiries
+from offsetd.broker.fetches import OFFSET_FETCH, Fetches
+from offsetd.broker.slots import Slots
+from offsetd.broker.turns import Turn
+from offsetd.broker.waiter import Waiters
+from offsetd.coordinator.catalog import (
+    Identity,
+    answer_api_versions,
+    answer_describe_cluster,
+    answer_describe_configs,
+    answer_find_coordinator,
+    answer_metadata,
+    refuse_api_versions,
+)
+from offsetd.coordinator.ends import answer_fetch_records, answer_list_offsets, refuse_produce
+from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.topics import KnownTopic, Topics
+from offsetd.log import Log
+from offsetd.observed import Observed
+
+PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
+API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER = 18, 32, 60
+
+#: A client that asks Fetch to wait longer than this is answered earlier; it will ask again.
+_FETCH_WAIT_MS_MAX = 30_000
+
+
+class UnservedRequest(Exception):
+    """An API or version that is not served here: Kafka closes the connection, and so do we."""
+
+
+class Broker:
+    """Answers every request of every connection."""
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        limits: Limits,
+        log: Log,
+        observed: Observed,
+        clock: Clock,
+        later: Callable[[float, Callable[[], None]], object],
+        known_topics: dict[str, KnownTopic] | None = None,
+        commit_timeout_ms: int = 5000,
+    ) -> None:
+        self.identity = identity
+        self.observed = observed
+        self.slots = Slots(limits.slots)
+        self.topics = Topics(
+            cluster_id=identity.cluster_id, index=self.slots.index, limits=limits, known=known_topics or {}
+        )
+        self._limits = limits
+        self._log = log
+        self._clock = clock
+        self._later = later
+        self._waiters = Waiters(log, clock)
+        self.commits = Commits(
+            slots=self.slots,
+            waiters=self._waiters,
+            topics=self.topics,
+            limits=limits,
+            observed=observed,
+            clock=clock,
+            timeout_ms=commit_timeout_ms,
+        )
+        self.shapes = self.commits.shapes
+        fetches = Fetches(slots=self.slots, observed=observed, clock=clock, reply_bytes_max=limits.response_bytes_max)
+        self._served = served()
+        own: dict[int, Callable[[bytes, Client], None]] = {
+            OFFSET_COMMIT: self.commits.receive,
+            OFFSET_FETCH: fetches.receive,
+            FETCH: self._fetch_records,
+        }
+        self._routes = {
+            key.to_bytes(2, "big") + version.to_bytes(2, "big"): (own.get(key, self._answer), (key, version))
+            for key, low, high in self._served
+            for version in range(low, high + 1)
+        }
+
+    def receive(self, frame: bytes, client: Client) -> None:
+        """Take one whole frame (without its size) and see to it that it is answered in its turn.
+
+        Raises:
+            ProtocolError: the frame cannot be read; the connection must be closed.
+            UnservedRequest: nobody serves that API or version here; likewise.
+        """
+        route = self._routes.get(frame[:4])
+        if route is None:
+            self._unserved(frame, client)
+            return
+        handle, counted = route
+        self.observed.requests[counted] += 1
+        handle(frame, client)
+
+    def _unserved(self, frame: bytes, client: Client) -> None:
+        header, _ = decode_header(frame)
+        if header.api_key != API_VERSIONS:
+            raise UnservedRequest(f"API {header.api_key} version {header.api_version} is not served here")
+        # Whatever version the client tried, it can read version 0, and learns from it what to try next.
+        reply = refuse_api_versions([row for row in self._served if row[0] == API_VERSIONS])
+        client.turns.reply(encode_response(API_VERSIONS, 0, header.correlation_id, reply))
+
+    def _answer(self, frame: bytes, client: Client) -> None:
+        header, request = decode_request(frame)
+        turns = client.turns
+        if header.api_key == PRODUCE and request.acks == 0:
+            # Such a producer reads no reply, and would take one for the answer to its next request.
+            return
+        if turns.queue:
+            turns.read(lambda _: self._reply(header, request))
+        else:
+            turns.reply(self._reply(header, request))
+        self.observed.latency[header.api_key].observe(self._clock.monotonic() - client.received_at)
+
+    def _reply(self, header: RequestHeader, request: Any) -> bytes:
+        key, version = header.api_key, header.api_version
+        response: Any
+        if key == METADATA:
+            response = answer_metadata(request, version=version, identity=self.identity, topics=self.topics)
+        elif key == FIND_COORDINATOR:
+            response = answer_find_coordinator(request, version=version, identity=self.identity)
+        elif key == LIST_OFFSETS:
+            response = answer_list_offsets(request, version=version, topics=self.topics)
+        elif key == API_VERSIONS:
+            response = answer_api_versions(request, version=version, served=self._served)
+        elif key == DESCRIBE_CLUSTER:
+            response = answer_describe_cluster(request, identity=self.identity)
+        elif key == DESCRIBE_CONFIGS:
+            response = answer_describe_configs(request)
+        else:
+            assert key == PRODUCE, f"no answer is written for API {key}"
+            response = refuse_produce(request, version=version)
+        return encode_response(key, version, header.correlation_id, response)
+
+    def _fetch_records(self, frame: bytes, client: Client) -> None:
+        """Answer Fetch with nothing, after the wait that the client asked for."""
+        header, request = decode_request(frame)
+        turn = Turn()
+        turns = client.turns
+        turns.wait(turn)
+
+        def answer() -> None:
+            response = answer_fetch_records(request, version=header.api_version, topics=self.topics)
+            turns.done(turn, encode_response(FETCH, header.api_version, header.correlation_id, response))
+
+        wait_ms = min(max(request.max_wait_ms, 0), _FETCH_WAIT_MS_MAX)
+        if wait_ms == 0 or request.min_bytes <= 0:
+            answer()
+        else:
+            self._later(wait_ms / 1000, answer)
+
+    def load(self) -> Iterator[int]:
+        """Fill every slot from the log, in slices; yields offsets so far."""
+        return self.slots.load(self._log)
+
+    def expiries(self) -> Expiries:
+        """Return the sweep, for when every slot is loaded."""
+        return Expiries(
+            slots=self.slots, waiters=self._waiters, limits=self._limits, observed=self.observed, clock=self._clock
+        )

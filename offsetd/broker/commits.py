@@ -1,0 +1,239 @@
+"""OffsetCommit from its frame to its reply. Nothing awaits between deciding and appending."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+from protocol.api import RequestHeader, decode_request, encode_response
+from protocol.shape import offset_positions
+
+from offsetd.broker.client import Client, Clock
+from offsetd.broker.slots import Slots, SlotState
+from offsetd.broker.waiter import Waiter, Waiters
+from offsetd.coordinator.commit import TOUCH_AFTER_MS, decide_commit, refuse_commit, unchanged_since
+from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.shape import FRAME_BYTES_MAX, Shape, Shapes, shape_key
+from offsetd.coordinator.topics import Topics
+from offsetd.observed import Observed
+from offsetd.record import (
+    ENTRY_BYTES_MAX,
+    TIME_MS_WIDE,
+    TopicOffsets,
+    Who,
+    decode_entries,
+    encode_commit,
+    encode_touch,
+)
+from offsetd.table import SlotTable, apply, apply_commit
+from protocol.errors import Code
+from protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+
+logger = structlog.get_logger()
+
+OFFSET_COMMIT = 8
+
+
+class Commits:
+    """Decides commits, appends them, and applies and acknowledges what is settled."""
+
+    def __init__(
+        self,
+        *,
+        slots: Slots,
+        waiters: Waiters,
+        topics: Topics,
+        limits: Limits,
+        observed: Observed,
+        clock: Clock,
+        timeout_ms: int,
+    ) -> None:
+        self.shapes = Shapes()
+        self._slots = slots
+        self._waiters = waiters
+        self._topics = topics
+        self._limits = limits
+        self._observed = observed
+        self._latency = observed.latency[OFFSET_COMMIT]
+        self._clock = clock
+        self._timeout = timeout_ms / 1000
+
+    def receive(self, frame: bytes, client: Client) -> None:
+        """Take a commit: by its shape if that is known and fits to the last byte, else by the ordinary decoder."""
+        try:
+            shape = client.shapes.get(shape_key(frame))
+        except IndexError:
+            shape = None
+        if shape is not None and shape.size == len(frame):
+            values = shape.unpack(frame)
+            if values[0::2] == shape.constants:
+                now_ms = self._clock.wall_ms()
+                if self._slots.states[shape.slot] is SlotState.READY and now_ms >= TIME_MS_WIDE:
+                    self._commit_shape(shape, b"".join(values[1::2]), frame[4:8], now_ms, client)
+                    return
+        self._commit_decoded(frame, client)
+
+    def _commit_shape(self, shape: Shape, offsets: bytes, correlation: bytes, now_ms: int, client: Client) -> None:
+        observed = self._observed
+        observed.shape_hits += 1
+        observed.commit_requests += 1
+        observed.commit_partitions += shape.partitions
+        table = self._slots.tables[shape.slot]
+        entry, topics = shape.fill(offsets, now_ms)
+        ready = shape.reply_head + correlation + shape.reply_tail
+        group = table.groups.get(shape.group_id)
+        if group is not None and shape.group_id not in self._waiters.pending:
+            oldest_ms = unchanged_since(group, topics)
+            if oldest_ms is not None:
+                self._repeat(table, shape.group_id, shape.who, topics, oldest_ms, now_ms, ready, client)
+                return
+        waiter = Waiter(table, shape.group_id, now_ms, shape.who)
+        waiter.topics = topics
+        waiter.ready = ready
+        waiter.refuse = lambda code: _encoded(
+            shape.version, int.from_bytes(correlation, "big", signed=True), refuse_commit(shape.request, code)
+        )
+        self._waiters.append(entry, waiter, client)
+
+    def _commit_decoded(self, frame: bytes, client: Client) -> None:
+        header, request = decode_request(frame)
+        version = header.api_version
+        slot = self._slots.of(request.group_id)
+        self._observed.commit_requests += 1
+        if self._slots.states[slot] is not SlotState.READY:
+            self._refuse_now(header, request, Code.COORDINATOR_LOAD_IN_PROGRESS, client)
+            return
+        table = self._slots.tables[slot]
+        group = table.groups.get(request.group_id)
+        now_ms = self._clock.wall_ms()
+        decision = decide_commit(
+            request, version=version, group=group, topics=self._topics, limits=self._limits, now_ms=now_ms
+        )
+        if decision.refused:
+            self._count_refusals(decision.reply)
+        ready = _encoded(version, header.correlation_id, decision.reply)
+        topics = decision.topics
+        if not topics:
+            client.turns.reply(ready)
+            return
+        self._observed.commit_partitions += sum(len(topic.partitions) // 4 for topic in topics)
+        who = Who(header.client_id or "", client.host, request.member_id)
+        if group is not None and request.group_id not in self._waiters.pending:
+            oldest_ms = unchanged_since(group, topics)
+            if oldest_ms is not None:
+                self._repeat(table, request.group_id, who, topics, oldest_ms, now_ms, ready, client)
+                return
+        entry = encode_commit(slot, request.group_id, now_ms, who, topics)
+        if len(entry) > ENTRY_BYTES_MAX:
+            self._refuse_now(header, request, Code.UNKNOWN_SERVER_ERROR, client)
+            return
+        waiter = Waiter(table, request.group_id, now_ms, who)
+        waiter.topics = topics
+        waiter.ready = ready
+        waiter.refuse = lambda code: _encoded(version, header.correlation_id, refuse_commit(request, code))
+        self._waiters.append(entry, waiter, client)
+        if not decision.refused:
+            self._learn(frame, client.host, request, slot, who, topics, ready)
+
+    def _learn(
+        self,
+        frame: bytes,
+        host: str,
+        request: OffsetCommitRequest,
+        slot: int,
+        who: Who,
+        topics: tuple[TopicOffsets, ...],
+        ready: bytes,
+    ) -> None:
+        """Remember a commit that was accepted whole, so that the next one of its shape need not be decoded."""
+        plain = all(topic.times is None and topic.expiries is None for topic in topics)
+        if not plain or len(frame) > FRAME_BYTES_MAX:
+            return
+        shape = Shape(
+            frame,
+            offset_positions(frame),
+            version=frame[3],
+            request=request,
+            slot=slot,
+            who=who,
+            topics=topics,
+            reply=ready,
+        )
+        self.shapes.remember(host, shape_key(frame), shape)
+        self._observed.shape_learned += 1
+
+    def _repeat(
+        self,
+        table: SlotTable,
+        group_id: str,
+        who: Who,
+        topics: Sequence[Any],
+        oldest_ms: int,
+        now_ms: int,
+        ready: bytes,
+        client: Client,
+    ) -> None:
+        """Acknowledge a commit that changes nothing; at most once a minute it writes that the group is alive."""
+        if now_ms - oldest_ms <= TOUCH_AFTER_MS:
+            self._observed.unchanged_commits += 1
+            client.turns.reply(ready)
+            self._latency.observe(self._clock.monotonic() - client.received_at)
+            return
+        entry = encode_touch(table.slot, group_id, now_ms, who, [(topic[0], topic[1]) for topic in topics])
+        waiter = Waiter(table, group_id, now_ms, who)
+        waiter.entry = decode_entries(b"\x91" + entry)[0]
+        waiter.ready = ready
+        # What the client asked for was stored before the touch, and stays stored without it.
+        waiter.refuse = lambda _: ready
+        self._waiters.append(entry, waiter, client)
+
+    # --- after the log ----------------------------------------------------------------------------------------------
+
+    def on_settled(self, waiters: Sequence[object]) -> None:
+        """Apply a batch that will never be taken back, in its order, and reply."""
+        now = self._clock.monotonic()
+        latency = self._latency
+        for waiter in waiters:
+            if not isinstance(waiter, Waiter):
+                continue
+            if waiter.topics is not None:
+                apply_commit(waiter.table, waiter.group_id, waiter.time_ms, waiter.who, waiter.topics)
+            else:
+                assert waiter.entry is not None, "what waits is a commit or an entry"
+                apply(waiter.table, waiter.entry)
+            self._waiters.remove(waiter)
+            if waiter.turns is not None and not waiter.answered:
+                waiter.turns.done(waiter, waiter.ready)
+                latency.observe(now - waiter.started)
+
+    def on_refused(self, waiters: Sequence[object], error: OSError) -> None:
+        """Refuse what the log certainly did not keep; clients retry code 15 until there is room again."""
+        for waiter in waiters:
+            if isinstance(waiter, Waiter):
+                self._waiters.remove(waiter)
+                self._refuse_waiter(waiter, Code.COORDINATOR_NOT_AVAILABLE)
+        logger.warning("entries_refused", entries=len(waiters), reason=error.strerror or str(error))
+
+    def time_out(self) -> None:
+        """Tell clients whose commit has taken too long that its outcome is unknown; it may yet be settled."""
+        for waiter in self._waiters.older_than(self._clock.monotonic() - self._timeout):
+            self._refuse_waiter(waiter, Code.REQUEST_TIMED_OUT)
+
+    def _refuse_waiter(self, waiter: Waiter, code: Code) -> None:
+        if waiter.turns is not None and waiter.refuse is not None and not waiter.answered:
+            waiter.answered = True
+            self._observed.refusals[OFFSET_COMMIT, int(code)] += 1
+            waiter.turns.done(waiter, waiter.refuse(code))
+
+    def _refuse_now(self, header: RequestHeader, request: OffsetCommitRequest, code: Code, client: Client) -> None:
+        self._observed.refusals[OFFSET_COMMIT, int(code)] += 1
+        client.turns.reply(_encoded(header.api_version, header.correlation_id, refuse_commit(request, code)))
+
+    def _count_refusals(self, reply: OffsetCommitResponse) -> None:
+        for topic in reply.topics:
+            for partition in topic.partitions:
+                if partition.error_code:
+                    self._observed.refusals[OFFSET_COMMIT, int(partition.error_code)] += 1
+
+
+def _encoded(version: int, correlation_id: int, response: OffsetCommitResponse) -> bytes:
+    return encode_response(OFFSET_COMMIT, version, correlation_id, response)

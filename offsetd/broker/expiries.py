@@ -1,0 +1,82 @@
+"""The sweep: tombstones for offsets whose retention is over, in slices that do not stall the loop."""
+
+from collections.abc import Iterator, Sequence
+
+import structlog
+
+from offsetd.broker.client import Clock
+from offsetd.broker.slots import Slots
+from offsetd.broker.waiter import Waiter, Waiters
+from offsetd.coordinator.expiry import ExpiryClock, expired, is_large
+from offsetd.coordinator.limits import Limits
+from offsetd.observed import Observed
+from offsetd.record import Reason, Who, decode_entries, encode_tombstone
+from offsetd.table import SlotTable
+
+logger = structlog.get_logger()
+
+#: A tombstone names at most this many partitions, so that one entry stays small.
+_PARTITIONS_MAX = 10_000
+_OURSELVES = Who("offsetd", "", "")
+
+
+class Expiries:
+    """Looks for expired offsets; made when every slot is loaded, never before."""
+
+    def __init__(self, *, slots: Slots, waiters: Waiters, limits: Limits, observed: Observed, clock: Clock) -> None:
+        self._slots = slots
+        self._waiters = waiters
+        self._limits = limits
+        self._observed = observed
+        self._clock = clock
+        wall_ms = clock.wall_ms()
+        self._time = ExpiryClock(
+            newest_ms=slots.newest_ms() or wall_ms, wall_ms=wall_ms, monotonic_ms=int(clock.monotonic() * 1000)
+        )
+        self._postponed = False
+
+    def sweep(self) -> Iterator[int]:
+        """Expire what is due; yields the offsets expired so far."""
+        monotonic_ms = int(self._clock.monotonic() * 1000)
+        now_ms = self._time.now_ms(wall_ms=self._clock.wall_ms(), monotonic_ms=monotonic_ms)
+        retention_ms = self._limits.retention_ms
+        due = 0
+        for table in self._slots.tables:
+            for _, topics in expired(table, now_ms=now_ms, retention_ms=retention_ms):
+                due += sum(len(partitions) // 4 for _, partitions in topics)
+            yield 0
+        live = self._slots.live()
+        if is_large(due, live) and not self._postponed:
+            self._postponed = True
+            logger.warning(
+                "expiry_postponed",
+                due=due,
+                live=live,
+                reason="over a tenth of all offsets at once: a second sweep decides",
+            )
+            return
+        self._postponed = False
+        gone = 0
+        for table in self._slots.tables:
+            # Nothing awaits between looking and appending, so no commit can come between.
+            for group_id, topics in expired(table, now_ms=now_ms, retention_ms=retention_ms):
+                if group_id not in self._waiters.pending:
+                    gone += self._expire(table, group_id, topics)
+            yield gone
+        if gone:
+            logger.info("offsets_expired", offsets=gone, live=live - gone)
+
+    def _expire(self, table: SlotTable, group_id: str, topics: Sequence[tuple[str, bytes]]) -> int:
+        gone = 0
+        for name, partitions in topics:
+            for start in range(0, len(partitions), 4 * _PARTITIONS_MAX):
+                some = partitions[start : start + 4 * _PARTITIONS_MAX]
+                now_ms = self._clock.wall_ms()
+                entry = encode_tombstone(table.slot, group_id, now_ms, _OURSELVES, Reason.EXPIRED, [(name, some)])
+                waiter = Waiter(table, group_id, now_ms, _OURSELVES)
+                waiter.entry = decode_entries(b"\x91" + entry)[0]
+                self._waiters.append(entry, waiter, None)
+                gone += len(some) // 4
+        self._observed.expired_offsets += gone
+        self._observed.expired_groups += gone >= table.groups[group_id].live
+        return gone

@@ -1,0 +1,65 @@
+"""The slots that this broker leads: a table each, and whether it may be shown yet."""
+
+from collections.abc import Iterator
+from enum import Enum
+
+from offsetd.coordinator.slot import slot_of
+from offsetd.log import Log
+from offsetd.table import Group, SlotTable, TopicIndex
+from protocol.errors import Code
+
+
+class SlotState(Enum):
+    """Whether a slot's table is whole."""
+
+    LOADING = "loading"
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Slots:
+    """All tables. While one is not whole it refuses: saying "no offset" would make consumers start over."""
+
+    def __init__(self, count: int) -> None:
+        self.index = TopicIndex()
+        self.tables = [SlotTable(slot, self.index) for slot in range(count)]
+        self.states = [SlotState.LOADING] * count
+        self._slots: dict[str, int] = {}
+
+    def of(self, group_id: str) -> int:
+        """Return the slot of a group."""
+        return slot_of(group_id, len(self.tables))
+
+    def lookup(self, group_id: str) -> tuple[Code, Group | None]:
+        """Find a group: the code that refuses it while its slot is not whole, and the group if there is one."""
+        slot = slot_of(group_id, len(self.tables))
+        if self.states[slot] is not SlotState.READY:
+            return Code.COORDINATOR_LOAD_IN_PROGRESS, None
+        return Code.NONE, self.tables[slot].groups.get(group_id)
+
+    def load(self, log: Log) -> Iterator[int]:
+        """Fill the tables slot by slot, in slices; each slot answers as soon as it is whole. Yields offsets so far."""
+        loaded = 0
+        for slot, table in enumerate(self.tables):
+            for count in log.load(table):
+                yield loaded + count
+            loaded += table.live
+            self.states[slot] = SlotState.READY
+            yield loaded
+        log.loaded()
+
+    def fail_loading(self) -> None:
+        """Refuse, until a restart, every slot that did not become whole."""
+        self.states = [SlotState.FAILED if state is SlotState.LOADING else state for state in self.states]
+
+    def live(self) -> int:
+        """Return the number of live offsets."""
+        return sum(table.live for table in self.tables)
+
+    def newest_ms(self) -> int:
+        """Return the newest time that the log has shown."""
+        return max(table.newest_ms for table in self.tables)
+
+    def count(self) -> dict[str, int]:
+        """Return the number of slots in each state."""
+        return {state.value: self.states.count(state) for state in SlotState}

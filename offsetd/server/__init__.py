@@ -1,0 +1,1 @@
+"""The edge to clients: listener, connections and their limits. Rules live elsewhere."""
