@@ -235,6 +235,8 @@ def _place(
 ) -> None:
     """Write rows one by one: new ones, scattered ones, ones with times of their own."""
     count = len(partitions) // 4
+    if count == 0:
+        return
     numbers = Struct(f">{count}i").unpack(partitions)
     values = Struct(f">{count}q").unpack(offsets)
     moments = [time_ms] * count if times is None else Struct(f">{count}q").unpack(times)
@@ -333,6 +335,8 @@ def _set_expiries(group: Group, name: str, partitions: bytes, expiries: bytes | 
 def _touch(table: SlotTable, entry: Entry) -> None:
     _, _, _, group_id, time_ms, who, topics = entry
     table.newest_ms = max(table.newest_ms, time_ms)
+    # Counted from the entry alone, whatever the table holds, so that every replay counts alike.
+    table.sequence += sum(len(partitions) // 4 for _, partitions in topics)
     group = table.groups.get(group_id)
     if group is None:
         return
@@ -340,7 +344,6 @@ def _touch(table: SlotTable, entry: Entry) -> None:
     group.who = _whos.get(who) or _remember(who)
     for name, partitions in topics:
         numbers = _numbers(partitions)
-        table.sequence += len(numbers)
         cells = group.topics.get(name)
         size = 0 if cells is None else len(cells) // ROW_BYTES
         far = {} if group.sparse is None else group.sparse.get(name, {})
@@ -389,6 +392,12 @@ def _remove(table: SlotTable, group: Group, name: str, numbers: tuple[int, ...])
     table.live -= removed
     if not any(True for _ in group.rows(name)):
         _forget_topic(table, group, name)
+        return
+    # An empty side table would be taken for one that has rows.
+    for side in (group.sparse, group.metadata, group.expiries):
+        if side is not None and name in side and not side[name]:
+            del side[name]
+    _drop_empty_sides(group)
 
 
 def _forget_topic(table: SlotTable, group: Group, name: str) -> None:
@@ -396,13 +405,17 @@ def _forget_topic(table: SlotTable, group: Group, name: str) -> None:
     for side in (group.sparse, group.metadata, group.expiries):
         if side is not None:
             side.pop(name, None)
-    group.sparse = group.sparse or None
-    group.metadata = group.metadata or None
-    group.expiries = group.expiries or None
+    _drop_empty_sides(group)
     if group.holes is not None:
         group.holes.discard(name)
         group.holes = group.holes or None
     table.index.remove(name, group)
+
+
+def _drop_empty_sides(group: Group) -> None:
+    group.sparse = group.sparse or None
+    group.metadata = group.metadata or None
+    group.expiries = group.expiries or None
 
 
 def _group_tombstone(table: SlotTable, entry: Entry) -> None:
