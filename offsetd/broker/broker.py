@@ -1,14 +1,12 @@
 """Which request goes where. Each API's own steps are beside this file; here is only the table of routes."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
-
-from protocol.api import RequestHeader, decode_header, decode_request, encode_response, served
+from typing import Any, cast
 
 from offsetd.broker.client import Client, Clock
-from offsetd.broker.commits import OFFSET_COMMIT, Commits
+from offsetd.broker.commits import Commits
 from offsetd.broker.expiries import Expiries
-from offsetd.broker.fetches import OFFSET_FETCH, Fetches
+from offsetd.broker.fetches import Fetches
 from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn
 from offsetd.broker.waiter import Waiters
@@ -26,16 +24,28 @@ from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.log import Log
 from offsetd.observed import Observed
-
-PRODUCE, FETCH, LIST_OFFSETS, METADATA, FIND_COORDINATOR = 0, 1, 2, 3, 10
-API_VERSIONS, DESCRIBE_CONFIGS, DESCRIBE_CLUSTER = 18, 32, 60
+from protocol.api import (
+    API_VERSIONS,
+    APIS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    FETCH,
+    FIND_COORDINATOR,
+    LIST_OFFSETS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_FETCH,
+    PRODUCE,
+    decode_header,
+    decode_request,
+    encode_response,
+)
+from protocol.fetch import FetchRequest
+from protocol.header import RequestHeader
+from protocol.produce import ProduceRequest
 
 #: A client that asks Fetch to wait longer than this is answered earlier; it will ask again.
 _FETCH_WAIT_MS_MAX = 30_000
-
-
-class UnservedRequest(Exception):
-    """An API or version that is not served here: Kafka closes the connection, and so do we."""
 
 
 class Broker:
@@ -75,7 +85,7 @@ class Broker:
         )
         self.shapes = self.commits.shapes
         fetches = Fetches(slots=self.slots, observed=observed, clock=clock, reply_bytes_max=limits.response_bytes_max)
-        self._served = served()
+        self._served = [(api.key, api.min_version, api.max_version) for api in APIS.values()]
         own: dict[int, Callable[[bytes, Client], None]] = {
             OFFSET_COMMIT: self.commits.receive,
             OFFSET_FETCH: fetches.receive,
@@ -91,8 +101,7 @@ class Broker:
         """Take one whole frame (without its size) and see to it that it is answered in its turn.
 
         Raises:
-            ProtocolError: the frame cannot be read; the connection must be closed.
-            UnservedRequest: nobody serves that API or version here; likewise.
+            ProtocolError: the frame cannot be read, or nobody serves its API and version; close the connection.
         """
         route = self._routes.get(frame[:4])
         if route is None:
@@ -103,9 +112,8 @@ class Broker:
         handle(frame, client)
 
     def _unserved(self, frame: bytes, client: Client) -> None:
+        # Of all that is not served, only a version of ApiVersions gets past its header.
         header, _ = decode_header(frame)
-        if header.api_key != API_VERSIONS:
-            raise UnservedRequest(f"API {header.api_key} version {header.api_version} is not served here")
         # Whatever version the client tried, it can read version 0, and learns from it what to try next.
         reply = refuse_api_versions([row for row in self._served if row[0] == API_VERSIONS])
         client.turns.reply(encode_response(API_VERSIONS, 0, header.correlation_id, reply))
@@ -113,7 +121,7 @@ class Broker:
     def _answer(self, frame: bytes, client: Client) -> None:
         header, request = decode_request(frame)
         turns = client.turns
-        if header.api_key == PRODUCE and request.acks == 0:
+        if isinstance(request, ProduceRequest) and request.acks == 0:
             # Such a producer reads no reply, and would take one for the answer to its next request.
             return
         if turns.queue:
@@ -144,7 +152,8 @@ class Broker:
 
     def _fetch_records(self, frame: bytes, client: Client) -> None:
         """Answer Fetch with nothing, after the wait that the client asked for."""
-        header, request = decode_request(frame)
+        header, decoded = decode_request(frame)
+        request = cast("FetchRequest", decoded)
         turn = Turn()
         turns = client.turns
         turns.wait(turn)

@@ -1,10 +1,9 @@
 """OffsetCommit from its frame to its reply. Nothing awaits between deciding and appending."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import structlog
-from protocol.api import RequestHeader, decode_request, encode_response
 from protocol.shape import offset_positions
 
 from offsetd.broker.client import Client, Clock
@@ -25,12 +24,12 @@ from offsetd.record import (
     encode_touch,
 )
 from offsetd.table import SlotTable, apply, apply_commit
+from protocol.api import OFFSET_COMMIT, decode_request, encode_response
 from protocol.errors import Code
+from protocol.header import RequestHeader
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 logger = structlog.get_logger()
-
-OFFSET_COMMIT = 8
 
 
 class Commits:
@@ -95,7 +94,8 @@ class Commits:
         self._waiters.append(entry, waiter, client)
 
     def _commit_decoded(self, frame: bytes, client: Client) -> None:
-        header, request = decode_request(frame)
+        header, decoded = decode_request(frame)
+        request = cast("OffsetCommitRequest", decoded)
         version = header.api_version
         slot = self._slots.of(request.group_id)
         self._observed.commit_requests += 1

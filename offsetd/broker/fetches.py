@@ -1,18 +1,20 @@
 """OffsetFetch from its frame to its reply: from memory, and from a kept reply while the group has not changed."""
 
+from typing import cast
+
 import structlog
-from protocol.api import decode_request, encode_response
 
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.slots import Slots
 from offsetd.coordinator.fetch import answer_fetch
 from offsetd.observed import Observed
 from offsetd.table import Group
+from protocol.api import OFFSET_FETCH, decode_request, encode_response
 from protocol.errors import Code
+from protocol.offset_fetch import OffsetFetchRequest
 
 logger = structlog.get_logger()
 
-OFFSET_FETCH = 9
 #: Replies are kept up to about this many bytes in all, then forgotten together.
 _KEPT_BYTES_MAX = 64 * 1024 * 1024
 #: One reply may take this share of it.
@@ -51,7 +53,8 @@ class Fetches:
         return self._make_reply(frame, key)
 
     def _make_reply(self, frame: bytes, key: bytes) -> bytes:
-        header, request = decode_request(frame)
+        header, decoded = decode_request(frame)
+        request = cast("OffsetFetchRequest", decoded)
         version = header.api_version
         response = answer_fetch(request, version=version, lookup=self._slots.lookup)
         reply = encode_response(OFFSET_FETCH, version, header.correlation_id, response)

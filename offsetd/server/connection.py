@@ -9,13 +9,13 @@ import socket
 from struct import Struct
 
 import structlog
-from protocol.frame import FrameBuffer
 
-from offsetd.broker import Broker, UnservedRequest
+from offsetd.broker import Broker
 from offsetd.broker.turns import Turns
 from offsetd.coordinator.shape import Shape
 from offsetd.server.limits import ServerLimits
 from offsetd.server.peers import Peers
+from protocol.frame import FrameBuffer
 from protocol.wire import ProtocolError
 
 logger = structlog.get_logger()
@@ -161,8 +161,6 @@ class Connection(asyncio.Protocol):
             self._broker.receive(frame, self)
         except ProtocolError as error:
             self.close("malformed", str(error))
-        except UnservedRequest as error:
-            self.close("unserved", str(error))
         except Exception:
             # A fault of ours in one request costs its connection and is loud; it must not cost anybody else theirs.
             logger.exception("request_failed", peer=self.address, api_key=int.from_bytes(frame[:2], "big"))
@@ -218,7 +216,7 @@ class Connection(asyncio.Protocol):
         self.closing = True
         self._peers.closing(self, reason, detail)
         if self._transport is not None:
-            if reason in {"malformed", "unserved", "stopped"}:
+            if reason in {"malformed", "stopped"}:
                 self._transport.close()
             else:
                 self._transport.abort()
