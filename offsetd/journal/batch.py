@@ -94,6 +94,18 @@ def encode_batch(
     return b"".join((MAGIC, _CRC.pack(crc), rest))
 
 
+def fitting(entries: list[bytes]) -> int:
+    """Return how many of the entries fit into one batch."""
+    if sum(map(len, entries)) <= ENTRY_BYTES_MAX:
+        return len(entries)
+    total = 0
+    for taken, entry in enumerate(entries):
+        total += len(entry)
+        if total > ENTRY_BYTES_MAX:
+            return taken
+    return len(entries)
+
+
 def frame_crc(frame: Bytes) -> int:
     """Return the CRC that stands in a frame."""
     crc: int = _CRC.unpack_from(frame, _CRC_AT)[0]
@@ -154,16 +166,17 @@ def decode_batch(data: Bytes, at: int, *, seed: int, shift: int = 0) -> Batch:
     return Batch(number, crc, previous, synced, epoch, count, time_ms, body, shift + at, shift + end)
 
 
-def find_batch(data: Bytes, at: int, *, seed: int, number_min: int, shift: int = 0) -> Batch | None:
-    """Return the first unharmed batch at or after `at` with at least this number, wherever it stands."""
-    whole = bytes(data)
-    at = whole.find(MAGIC, at)
-    while at >= 0:
+def find_batch(
+    data: bytes, at: int, *, seed: int, number_min: int, shift: int = 0, stop: int | None = None
+) -> Batch | None:
+    """Return the first unharmed batch that begins in `at`..`stop` and has at least this number, wherever it stands."""
+    at = data.find(MAGIC, at)
+    while at >= 0 and (stop is None or at < stop):
         try:
-            batch = decode_batch(whole, at, seed=seed, shift=shift)
+            batch = decode_batch(data, at, seed=seed, shift=shift)
         except NotABatch:
             batch = None
         if batch is not None and batch.number >= number_min:
             return batch
-        at = whole.find(MAGIC, at + 1)
+        at = data.find(MAGIC, at + 1)
     return None

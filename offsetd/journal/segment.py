@@ -76,6 +76,11 @@ class SegmentHeader:
     length: int
 
 
+def header_bytes(slots: int) -> int:
+    """Return how long the header of a segment with so many slots is."""
+    return FIXED_BYTES + 8 * slots + _TAIL.size
+
+
 def segment_name(first_number: int) -> str:
     """Return the file name of the segment that begins with this batch."""
     return f"{first_number:020d}{SUFFIX}"
@@ -98,7 +103,7 @@ def encode_header(
 ) -> bytes:
     """Return the header block of a new segment."""
     slots = len(next_sequences)
-    length = FIXED_BYTES + 8 * slots + _TAIL.size
+    length = header_bytes(slots)
     fixed = _FIXED.pack(
         MAGIC, FORMAT_VERSION, 0, length, cluster, first_number, previous_crc, epoch, created_ms, slots, 0, 0
     )
@@ -120,7 +125,7 @@ def read_header(data: Bytes, path: Path = Path("segment")) -> SegmentHeader:
     )
     if magic != MAGIC:
         raise Damage(path, 0, "the segment header does not begin as one")
-    if length != FIXED_BYTES + 8 * slots + _TAIL.size and version == FORMAT_VERSION:
+    if length != header_bytes(slots) and version == FORMAT_VERSION:
         raise Damage(path, 0, f"the segment header claims {length} bytes and {slots} slots")
     if len(data) < length or length < FIXED_BYTES + _TAIL.size:
         raise Damage(path, 0, f"the segment header claims {length} bytes, the segment has {len(data)}")
