@@ -2,9 +2,9 @@
 
 A group keeps, per topic, one bytearray of packed big-endian columns, dense by partition number: all offsets, then all
 commit times, then all leader epochs. So a commit of neighbouring partitions is three slice assignments, a checkpoint
-stores the very bytes, and an offset costs 20 bytes and not an object. Partition numbers far above the rest, metadata and
-expiry times live in side tables that most groups do not have. Live traffic, replay and compaction all go through `apply`.
-Pure: no clock, no file, no wire.
+stores the very bytes, and an offset costs 20 bytes and not an object. Partition numbers far above the rest, metadata
+and expiry times live in side tables that most groups do not have. Live traffic, replay and compaction all go through
+`apply`. Pure: no clock, no file, no wire.
 """
 
 from collections.abc import Iterator
@@ -394,9 +394,9 @@ def _remove(table: SlotTable, group: Group, name: str, numbers: tuple[int, ...])
         _forget_topic(table, group, name)
         return
     # An empty side table would be taken for one that has rows.
-    for side in (group.sparse, group.metadata, group.expiries):
-        if side is not None and name in side and not side[name]:
-            del side[name]
+    for table_of_side in (group.sparse, group.metadata, group.expiries):
+        if table_of_side is not None and name in table_of_side and not table_of_side[name]:
+            del table_of_side[name]
     _drop_empty_sides(group)
 
 
