@@ -1,12 +1,12 @@
 """Topics are names: known by a commit, by the settings, or by being asked for. offsetd holds no messages of them."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 
 from offsetd.coordinator.limits import Limits
-from offsetd.table import TopicIndex
+from offsetd.table import Group, TopicIndex
 
 #: Kafka's rule for names, which keeps a name from being a path or a metric's separator.
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -28,7 +28,8 @@ class KnownTopic:
     """What an operator states about a topic in the settings."""
 
     partitions: int
-    latest: int | None = None
+    # Where its partitions end: nothing stated, one number for each, or one for all.
+    latest: tuple[int, ...] = ()
 
 
 class Topics:
@@ -90,12 +91,13 @@ class Topics:
 
     def latest(self, name: str, partition: int) -> int:
         """Return the highest offset that any group holds there, or what the operator stated if that is higher."""
-        stated = self._known[name].latest if name in self._known else None
-        return max((stated or 0, *self._committed(self._index.groups.get(name, ()), name, partition)))
+        ends = self._known[name].latest if name in self._known else ()
+        stated = ends[partition] if partition < len(ends) else ends[0] if len(ends) == 1 else 0
+        return max((stated, *self._committed(self._index.groups.get(name, ()), name, partition)))
 
     @staticmethod
-    def _committed(groups: Iterable[object], name: str, partition: int) -> Iterable[int]:
+    def _committed(groups: Iterable[Group], name: str, partition: int) -> Iterator[int]:
         for group in groups:
-            found = group.get(name, partition)  # type: ignore[attr-defined]
+            found = group.get(name, partition)
             if found is not None and 0 <= found.offset < _NO_END:
                 yield found.offset

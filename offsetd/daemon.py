@@ -1,0 +1,314 @@
+"""The daemon: engine, broker, listener and HTTP, from start to clean stop. It decides nothing about offsets."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+
+import structlog
+
+from offsetd import __version__
+from offsetd.broker import Broker, MachineClock, SlotState
+from offsetd.coordinator.catalog import Identity
+from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.topics import KnownTopic
+from offsetd.http.server import HttpServer
+from offsetd.journal.checkpoint import CheckpointRefused
+from offsetd.journal.directory import BrokerDirectory, DirectoryLock, DirectoryRefused, open_directory
+from offsetd.journal.engine import EngineSettings, JournalEngine
+from offsetd.journal.examine import JournalRefused
+from offsetd.journal.syncer import Syncer
+from offsetd.observed import Live, Observed
+from offsetd.progress import Progress
+from offsetd.record import UnknownEntry
+from offsetd.server.limits import ServerLimits
+from offsetd.server.listener import Listener
+from offsetd.settings import Settings
+
+logger = structlog.get_logger()
+
+#: The loop goes on with its clients after so much of the load.
+_SLICE_SECONDS = 0.002
+_TICK_SECONDS = 1.0
+_FORCED_EXIT_CODE = 130
+
+
+class Daemon:
+    """One broker on one machine."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._observed = Observed()
+        self._clock = MachineClock()
+        self._started = time.monotonic()
+        self._failure: str | None = None
+        self._stopping: asyncio.Event
+        self._directory: BrokerDirectory
+        self._lock: DirectoryLock
+        self._cluster_id = ""
+        self._syncer = Syncer()
+        self._engine: JournalEngine
+        self._broker: Broker
+        self._listener: Listener
+
+    def prepare(self) -> str | None:
+        """Take the data directory and start the sync helper, before there is a loop; answer why not, if not."""
+        settings = self._settings
+        try:
+            identity, self._directory, self._lock = open_directory(
+                settings.data_dir,
+                broker_id=settings.broker_id,
+                slots=settings.offsets_topic_num_partitions,
+                cluster_id=settings.cluster_id,
+                random_bytes=os.urandom,
+            )
+        except DirectoryRefused as refused:
+            return str(refused)
+        self._cluster_id = identity.cluster_id
+        self._syncer.start()
+        return None
+
+    async def run(self) -> int:
+        """Serve until SIGTERM or SIGINT; return the exit code."""
+        loop = asyncio.get_running_loop()
+        self._stopping = asyncio.Event()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop, number)
+        settings = self._settings
+        self._engine = JournalEngine(
+            directory=self._directory,
+            cluster_id=self._cluster_id,
+            slots=settings.offsets_topic_num_partitions,
+            settings=_engine_settings(settings),
+            observed=self._observed,
+            clock=self._clock.wall_ms,
+            syncer=self._syncer,
+        )
+        self._broker = Broker(
+            identity=Identity(self._cluster_id, settings.broker_id, *settings.advertised()),
+            limits=_limits(settings),
+            log=self._engine,
+            observed=self._observed,
+            clock=self._clock,
+            later=loop.call_later,
+            known_topics={
+                topic.name: KnownTopic(topic.partitions, tuple(topic.latest)) for topic in settings.topics_known
+            },
+            commit_timeout_ms=settings.offsets_commit_timeout_ms,
+        )
+        self._engine.connect(
+            on_settled=self._broker.commits.on_settled,
+            on_refused=self._broker.commits.on_refused,
+            tables=self._broker.slots.tables,
+        )
+        self._listener = Listener(self._broker, _server_limits(settings))
+        http = HttpServer(
+            observed=self._observed,
+            live=self._live,
+            ready=self._ready,
+            per_group=settings.metrics_groups_enabled,
+            groups_max=settings.metrics_groups_max,
+        )
+        try:
+            port = await self._listener.start(settings.listeners.host, settings.listeners.port)
+            if settings.listeners.port == 0:
+                self._broker.identity = Identity(
+                    self._cluster_id, settings.broker_id, *settings.advertised(bound_port=port)
+                )
+            http_port = None
+            if settings.http_listeners is not None:
+                http_port = await http.start(settings.http_listeners.host, settings.http_listeners.port)
+        except OSError as error:
+            print(f"offsetd: cannot listen: {error.strerror or error}", file=sys.stderr)
+            await self._listener.stop(timeout_ms=0)
+            self._syncer.close()
+            return 1
+        logger.info(
+            "broker_started",
+            release=__version__,
+            cluster_id=self._cluster_id,
+            broker_id=settings.broker_id,
+            listen=f"{settings.listeners.host}:{port}",
+            advertised=f"{self._broker.identity.host}:{self._broker.identity.port}",
+            http_port=http_port,
+            data=str(settings.data_dir),
+            flush="every batch" if settings.log_flush_interval_messages == 1 else "by interval: a power cut can lose commits",
+        )
+        work = asyncio.create_task(self._work())
+        await self._stopping.wait()
+        code = await self._close(http, work)
+        logger.info("broker_stopped", exit_code=code)
+        return code
+
+    # --- what runs beside the requests ------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Load, then sweep and let the engine do what is due, until cancelled."""
+        try:
+            await self._load()
+        except (JournalRefused, CheckpointRefused, UnknownEntry, OSError) as error:
+            # Never "no offset": what is not whole refuses, and the daemon ends so that nobody overlooks it.
+            self._broker.slots.fail_loading()
+            self._failure = str(error)
+            logger.error("load_failed", reason=str(error))
+            print(f"offsetd: {error}", file=sys.stderr)
+            self._stopping.set()
+            return
+        expiries = self._broker.expiries()
+        interval = self._settings.offsets_retention_check_interval_ms / 1000
+        due = time.monotonic() + interval
+        while True:
+            await asyncio.sleep(_TICK_SECONDS)
+            self._engine.tick(self._clock.wall_ms())
+            if time.monotonic() >= due:
+                due = time.monotonic() + interval
+                await _sliced(expiries.sweep())
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        progress = Progress(sys.stderr)
+        with contextlib.closing(progress):
+            await _sliced(self._engine.open(), progress.scanned)
+            await _sliced(self._broker.load(), lambda count: self._loaded(count, progress))
+        took = time.monotonic() - began
+        self._observed.load_seconds = took
+        offsets = self._broker.slots.live()
+        logger.info(
+            "slots_loaded",
+            slots=len(self._broker.slots.tables),
+            offsets=offsets,
+            epoch=self._engine.epoch,
+            took_ms=int(took * 1000),
+            offsets_per_second=int(offsets / took) if took else 0,
+        )
+
+    def _loaded(self, count: int, progress: Progress) -> None:
+        self._observed.load_records = count
+        progress.loaded(count, self._load_share())
+
+    def _load_share(self) -> float:
+        states = self._broker.slots.states
+        return states.count(SlotState.READY) / len(states)
+
+    # --- what others ask --------------------------------------------------------------------------------------------
+
+    def _ready(self) -> tuple[bool, dict[str, object]]:
+        slots = self._broker.slots.count()
+        ready = slots["ready"] == len(self._broker.slots.tables) and not self._engine.full
+        facts: dict[str, object] = {
+            "slots": slots,
+            "load_share": round(self._load_share(), 3),
+            "loaded_offsets": self._observed.load_records,
+            "disk_full": self._engine.full,
+        }
+        if self._failure is not None:
+            facts["failure"] = self._failure
+        return ready, facts
+
+    def _live(self) -> Live:
+        slots = self._broker.slots
+        usage = shutil.disk_usage(self._directory.path)
+        sizes = self._engine.sizes()
+        return Live(
+            groups=sum(len(table.groups) for table in slots.tables),
+            offsets=slots.live(),
+            slots=slots.count(),
+            load_share=self._load_share(),
+            journal_bytes=sizes.journal_bytes,
+            journal_segments=sizes.journal_segments,
+            checkpoint_bytes=sizes.checkpoint_bytes,
+            history_bytes=sizes.history_bytes,
+            history_segments=sizes.history_segments,
+            oldest_sealed_ms=sizes.oldest_sealed_ms,
+            disk_free_bytes=usage.free,
+            disk_total_bytes=usage.total,
+            disk_full=self._engine.full,
+            batch_number=self._engine.batch_number,
+            epoch=self._engine.epoch,
+            shapes=self._broker.shapes.count,
+            topics_known=len(self._broker.topics),
+            connections_max=self._listener.connections_max,
+            per_group=self._per_group(),
+        )
+
+    def _per_group(self) -> Iterator[tuple[str, int, int]]:
+        for table in self._broker.slots.tables:
+            for group_id, group in table.groups.items():
+                newest = max((offset.time_ms for name in group.names() for _, offset in group.rows(name)), default=0)
+                yield group_id, group.live, newest
+
+    # --- the end ----------------------------------------------------------------------------------------------------
+
+    def _stop(self, number: int) -> None:
+        if self._stopping.is_set():
+            # Asked twice: what is acknowledged is on disk anyway.
+            os._exit(_FORCED_EXIT_CODE)
+        logger.info("stop_requested", signal=signal.Signals(number).name)
+        self._stopping.set()
+
+    async def _close(self, http: HttpServer, work: "asyncio.Task[None]") -> int:
+        await self._listener.stop(timeout_ms=self._settings.shutdown_timeout_ms)
+        work.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
+        await self._engine.close()
+        await http.stop()
+        self._lock.release()
+        return 0 if self._failure is None else 1
+
+
+async def _sliced(work: Iterator[int], heard: "object | None" = None) -> None:
+    """Run a long piece of work in slices, with turns for the loop between them."""
+    began = time.monotonic()
+    for count in work:
+        if callable(heard):
+            heard(count)
+        if time.monotonic() - began >= _SLICE_SECONDS:
+            await asyncio.sleep(0)
+            began = time.monotonic()
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        slots=settings.offsets_topic_num_partitions,
+        metadata_units_max=settings.offset_metadata_max_bytes,
+        topic_partitions=settings.num_partitions,
+        topics_asked_max=settings.topics_asked_max,
+        strict=settings.topics_strict,
+        response_bytes_max=settings.response_max_bytes,
+        retention_ms=settings.retention_ms_for,
+    )
+
+
+def _server_limits(settings: Settings) -> ServerLimits:
+    return ServerLimits(
+        frame_bytes_max=settings.socket_request_max_bytes,
+        connections_max=settings.max_connections_total,
+        connections_per_host_max=settings.max_connections_per_ip,
+        connections_per_second_max=settings.max_connection_creation_rate,
+        idle_ms_max=settings.connections_max_idle_ms,
+        frame_read_ms_max=settings.request_read_timeout_ms,
+        reply_write_ms_max=settings.response_write_timeout_ms,
+        in_flight_max=settings.requests_in_flight_max,
+        memory_bytes_max=settings.queued_max_bytes,
+    )
+
+
+def _engine_settings(settings: Settings) -> EngineSettings:
+    return EngineSettings(
+        flush_messages=settings.log_flush_interval_messages,
+        flush_ms=settings.log_flush_interval_ms,
+        segment_bytes=settings.log_segment_bytes,
+        roll_ms=settings.log_roll_ms,
+        cleanable_ratio=settings.log_cleaner_min_cleanable_ratio,
+        compaction_lag_ms=settings.log_cleaner_max_compaction_lag_ms,
+        cleaner_backoff_ms=settings.log_cleaner_backoff_ms,
+        history=settings.history_enabled,
+        history_ms=settings.history_retention_ms,
+        history_bytes=settings.history_retention_bytes,
+        reserve_bytes=settings.disk_reserve_bytes,
+    )
