@@ -444,6 +444,13 @@ def checkpoint_rows(group: Group) -> Iterator[tuple[str, bytes]]:
         yield name, msgpack.packb((bytes(group.topics.get(name, b"")), *pairs), use_bin_type=True)
 
 
+# What msgpack writes around columns of up to 255 bytes that have no side tables, which is what most values are.
+_PLAIN_HEAD = b"\x94\xc4"
+_PLAIN_TAIL = b"\xc0\xc0\xc0"
+# Who committed, by packed value: a few clients make most groups.
+_packed_whos: dict[bytes, Who | None] = {}
+
+
 def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
     """Put one value of a checkpoint back; rows of a group may come in any order."""
     group = table.groups.get(group_id)
@@ -452,32 +459,53 @@ def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
         group = table.groups[group_id] = Group()
         group.version = table.version
     if name == "":
-        (who,) = msgpack.unpackb(value, use_list=False)
-        group.who = None if who is None else _whos.get(who) or _remember(who)
+        group.who = _packed_whos[value] if value in _packed_whos else _unpack_who(value)
         return
-    cells, sparse, metadata, expiries = msgpack.unpackb(value, use_list=False)
+    sides = False
+    if value[:2] == _PLAIN_HEAD and value[-3:] == _PLAIN_TAIL and value[2] == len(value) - 6:
+        cells = value[3:-3]
+    else:
+        cells, *rest = msgpack.unpackb(value, use_list=False)
+        sides = True
     name = intern(name)
-    live = 0
     if cells:
-        size = len(cells) // ROW_BYTES
-        # The count of bytes is quick but may see a marker across two times, so only its zero is believed.
-        holes = 0
-        if cells.count(_ABSENT, 8 * size, 16 * size):
-            holes = Struct(f">{size}q").unpack_from(cells, 8 * size).count(ABSENT_MS)
-        if holes:
-            group.holes = (group.holes or set()) | {name}
-        live = size - holes
+        live = len(cells) // ROW_BYTES
+        # Eight such bytes may also be an offset, or lie across two times, so only their absence is believed at once.
+        if _ABSENT in cells:
+            holes = Struct(f">{live}q").unpack_from(cells, 8 * live).count(ABSENT_MS)
+            if holes:
+                group.holes = (group.holes or set()) | {name}
+                live -= holes
         group.topics[name] = bytearray(cells)
+        group.live += live
+        table.live += live
+    if sides:
+        _restore_sides(table, group, name, *rest)
+    groups = table.index.groups.get(name)
+    if groups is None:
+        table.index.add(name, group)
+    else:
+        groups.add(group)
+
+
+def _restore_sides(table: SlotTable, group: Group, name: str, sparse: Any, metadata: Any, expiries: Any) -> None:
     if sparse:
         group.sparse = group.sparse or {}
         group.sparse[name] = dict(sparse)
-        live += len(sparse)
+        group.live += len(sparse)
+        table.live += len(sparse)
     if metadata:
         group.metadata = group.metadata or {}
         group.metadata[name] = dict(metadata)
     if expiries:
         group.expiries = group.expiries or {}
         group.expiries[name] = dict(expiries)
-    group.live += live
-    table.live += live
-    table.index.add(name, group)
+
+
+def _unpack_who(value: bytes) -> Who | None:
+    (who,) = msgpack.unpackb(value, use_list=False)
+    known = None if who is None else _whos.get(who) or _remember(who)
+    if len(_packed_whos) >= _WHOS_MAX:
+        _packed_whos.clear()
+    _packed_whos[value] = known
+    return known
