@@ -152,6 +152,15 @@ def encode_opening(epoch: int, time_ms: int, release: str) -> bytes:
     return packed
 
 
+def record_count(entry: Entry) -> int:
+    """Return how many records an entry is: what its slot's sequence moves by when it is applied."""
+    if entry[0] == Kind.GROUP_TOMBSTONE:
+        return 1
+    if entry[0] == Kind.OPENING:
+        return 0
+    return sum(len(topic[1]) // 4 for topic in entry[-1])
+
+
 def decode_entries(body: bytes) -> tuple[Entry, ...]:
     """Decode a batch's body.
 

@@ -228,8 +228,8 @@ class Checkpoint:
         except plyvel.CorruptionError as error:
             torn = _words(error)
         # A power cut in the middle of a fold leaves a torn record in LevelDB's log. Without its checks LevelDB drops
-        # it, and the checkpoint is where it was before that fold. Opened once more with the checks on, all else is still
-        # looked at; that the place still meets the journal is looked at by the journal's recovery.
+        # it, and the checkpoint is where it was before that fold. Opened once more with the checks on, all else is
+        # still looked at; that the place still meets the journal is looked at by the journal's recovery.
         try:
             self._open_locked(checked=False).close()
             db = self._open_locked(checked=True)
