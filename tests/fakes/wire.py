@@ -69,7 +69,7 @@ class RawClient:
         """Send a request and return its response."""
         correlation_id = self.send(request, version, client_id=client_id)
         api = APIS[_KEY_OF[type(request)]]
-        got, response = await self.receive(cast("type[Response]", api.response), version)
+        got, response = await self.receive(api.response, version)
         assert got == correlation_id
         return response
 
