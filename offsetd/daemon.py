@@ -136,7 +136,7 @@ class Daemon:
             advertised=f"{self._broker.identity.host}:{self._broker.identity.port}",
             http_port=http_port,
             data=str(settings.data_dir),
-            flush="every batch" if settings.log_flush_interval_messages == 1 else "by interval: a power cut can lose commits",
+            flush=_flush_words(settings),
         )
         work = asyncio.create_task(self._work())
         await self._stopping.wait()
@@ -154,8 +154,8 @@ class Daemon:
             # Never "no offset": what is not whole refuses, and the daemon ends so that nobody overlooks it.
             self._broker.slots.fail_loading()
             self._failure = str(error)
-            logger.error("load_failed", reason=str(error))
-            print(f"offsetd: {error}", file=sys.stderr)
+            # The words say it all to an operator; a traceback would hide them.
+            logger.error("load_failed", reason=str(error))  # noqa: TRY400
             self._stopping.set()
             return
         expiries = self._broker.expiries()
@@ -270,6 +270,12 @@ async def _sliced(work: Iterator[int], heard: "object | None" = None) -> None:
         if time.monotonic() - began >= _SLICE_SECONDS:
             await asyncio.sleep(0)
             began = time.monotonic()
+
+
+def _flush_words(settings: Settings) -> str:
+    if settings.log_flush_interval_messages == 1:
+        return "every batch is synced before it is acknowledged"
+    return "by interval: a power cut can lose acknowledged commits"
 
 
 def _limits(settings: Settings) -> Limits:

@@ -48,7 +48,7 @@ class Tally:
     requests: int = 0
     # Replies that had other bytes than the wanted ones and were right nevertheless (another order of topics).
     reread: int = 0
-    seconds: array[float] = field(default_factory=lambda: array("d"))
+    seconds: "array[float]" = field(default_factory=lambda: array("d"))
     wrong: Counter[Verdict] = field(default_factory=Counter)
     codes: Counter[int] = field(default_factory=Counter)
 

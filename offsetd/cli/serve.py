@@ -14,12 +14,14 @@ from offsetd.settings import ConfigError, Settings, load_settings
 @click.option("--data", default=None, help="The data directory (data.dir). Default: ./data.")
 @click.option("--listen", default=None, help="HOST:PORT for Kafka clients (listeners). Default: 127.0.0.1:9092.")
 @click.option("--advertise", default=None, help="HOST:PORT that clients are told (advertised.listeners).")
-@click.option("--http", default=None, help="HOST:PORT for metrics and health (http.listeners). Default: 127.0.0.1:9192.")
+@click.option("--http", default=None, help="HOST:PORT for metrics and health (http.listeners).")
 def command(config: Path | None, data: str | None, listen: str | None, advertise: str | None, http: str | None) -> None:
     """Run the daemon."""
     flags = {"data.dir": data, "listeners": listen, "advertised.listeners": advertise, "http.listeners": http}
     try:
-        settings = load_settings(config, os.environ, {name: value for name, value in flags.items() if value is not None})
+        settings = load_settings(
+            config, os.environ, {name: value for name, value in flags.items() if value is not None}
+        )
     except ConfigError as error:
         click.echo(f"offsetd: {error}", err=True)
         sys.exit(1)
@@ -40,4 +42,5 @@ def run(settings: Settings) -> int:
     if refusal is not None:
         click.echo(f"offsetd: {refusal}", err=True)
         return 1
-    return uvloop.run(daemon.run())
+    code: int = uvloop.run(daemon.run())
+    return code

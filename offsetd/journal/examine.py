@@ -16,7 +16,7 @@ from offsetd.journal.batch import BODY_BYTES_MAX, HEADER_BYTES, Batch, cluster_s
 from offsetd.journal.files import Files
 from offsetd.journal.marker import CLEAN_STOP, DURABLE, Marker
 from offsetd.journal.segment import (
-    HEADER_BYTES_MAX,
+    SLOTS_MAX,
     Chain,
     Damage,
     NewerFormat,
@@ -283,8 +283,8 @@ def _judge_header(question: Question, candidate: Candidate, found: Findings, *, 
         raise _damaged(candidate, 0, f"{reason}, and later segments exist")
     for batch in later_batches(question, candidate, 0, 1):
         raise _damaged(candidate, 0, f"{reason}, and batch {batch.number} in it is whole")
-    # The header is durable before a batch is written behind it, so a crash leaves a header at most.
-    if candidate.size > (HEADER_BYTES_MAX if question.slots is None else header_bytes(question.slots)):
+    # The header is durable before a batch is written behind it, so a crash leaves a header at most, and zeros.
+    if any(question.files.read(candidate.path, header_bytes(question.slots or SLOTS_MAX), BODY_BYTES_MAX)):
         raise _damaged(candidate, 0, f"{reason}, and the segment is longer than its header")
     if candidate.number != found.chain.number + 1:
         reason = f"{reason}, and the segment before ends with batch {found.chain.number}"

@@ -1,9 +1,9 @@
 """The process that syncs: it gets descriptors through its standard input, a socket, and answers one byte per sync.
 
 Run as a script, without the rest of offsetd, so that it starts in milliseconds and holds nothing but what it syncs.
-Commands, one byte each: `u` with a descriptor: this is the file now. `s`: fdatasync it and answer. `r` with descriptors:
-fsync them in order, the first one is the file from now on, and answer. An answer is 0, or the error's number; after an
-error it ends.
+Commands, one byte each: `u` with a descriptor: this is the file now. `s`: fdatasync it and answer. `r` with several
+descriptors: fsync them in order, the first one is the file from now on, and answer. An answer is 0, or the error's
+number; after an error it ends.
 """
 
 import errno

@@ -263,8 +263,7 @@ class JournalWriter:
         observed.batch_entries.observe(taken)
         observed.batch_bytes.observe(len(frame))
         if self._reserve.full:
-            self._reserve.full = False
-            logger.info("journal_writes_again", segment=str(self._segment.path))
+            self._heal()
         return waiters[:taken], self._number, now_ms
 
     def _ask_for_sync(self) -> None:
@@ -371,6 +370,8 @@ class JournalWriter:
         self._segment, self._creation = self._creation.finish(), None
         sealed.close()
         self._roll_wanted = False
+        if self._reserve.full:
+            self._heal()
         self._loop.call_soon(self._on_sealed, sealed.path)
         self._advance()
 
@@ -385,6 +386,10 @@ class JournalWriter:
         self._reserve.meet_full_disk(self._loop.time())
         self._refuse(error)
 
+    def _heal(self) -> None:
+        self._reserve.full = False
+        logger.info("journal_writes_again", segment=str(self._segment.path))
+
     def _refuse(self, error: OSError) -> None:
         waiters = self._waiters
         self._entries, self._waiters = [], []
@@ -393,7 +398,7 @@ class JournalWriter:
         self._on_refused(waiters, error)
 
     def _fail(self, reason: str) -> None:
-        """End the process: what the page cache says is not to be trusted any more, so nothing is settled from now on."""
+        """End the process: what the page cache says is not to be trusted any more, so nothing more is settled."""
         self._busy = True
         self._closed = True
         self._settling = None

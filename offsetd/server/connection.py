@@ -7,6 +7,7 @@ together hold too much memory, this connection stops reading.
 import asyncio
 import socket
 from struct import Struct
+from typing import cast
 
 import structlog
 
@@ -72,7 +73,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Take the connection, or close it at once when a limit says so."""
-        assert isinstance(transport, asyncio.Transport)
+        # uvloop's transports are not asyncio's classes, only their equals.
+        transport = cast("asyncio.Transport", transport)
         self._transport = transport
         name = transport.get_extra_info("peername")
         # Kafka writes a client's host with a slash before it, and admin tools show it so.

@@ -30,6 +30,11 @@ class Listener:
         self._server: asyncio.Server | None = None
         self._ticking: asyncio.TimerHandle | None = None
 
+    @property
+    def connections_max(self) -> int:
+        """How many connections may be open."""
+        return self._limits.connections_max
+
     async def start(self, host: str, port: int) -> int:
         """Listen, and return the port (of use when 0 was asked for)."""
         loop = asyncio.get_running_loop()

@@ -53,7 +53,12 @@ def test_it_agrees_with_trying_every_order() -> None:
         ("a value from the future", [Operation(0, 1, READ, 1), Operation(2, 3, WRITE, 1)]),
         (
             "an unknown write that was seen and is gone",
-            [Operation(0, 1, WRITE, 1), Operation(2, NEVER, WRITE, 2), Operation(3, 4, READ, 2), Operation(5, 6, READ, 1)],
+            [
+                Operation(0, 1, WRITE, 1),
+                Operation(2, NEVER, WRITE, 2),
+                Operation(3, 4, READ, 2),
+                Operation(5, 6, READ, 1),
+            ],
         ),
     ],
 )

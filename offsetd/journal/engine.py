@@ -1,0 +1,217 @@
+"""The embedded engine: recovery, load, writer, compaction and history, behind the seam of a log."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from offsetd import __version__
+from offsetd.journal.checkpoint import Checkpoint, CheckpointRefused, directory_bytes
+from offsetd.journal.directory import BrokerDirectory, decode_cluster_id
+from offsetd.journal.files import OsFiles
+from offsetd.journal.load import Loader
+from offsetd.journal.policy import WriterSettings
+from offsetd.journal.recovery import Recovered, recover
+from offsetd.journal.reserve import Reserve
+from offsetd.journal.syncer import Syncer
+from offsetd.journal.writer import JournalWriter
+from offsetd.log import Refused, Settled
+from offsetd.observed import Observed
+from offsetd.record import encode_opening
+from offsetd.table import SlotTable
+
+logger = structlog.get_logger()
+
+#: What waits for the opening entry: nobody.
+_NOBODY: Final = object()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSettings:
+    """What an operator may say about the journal; the settings page explains each."""
+
+    flush_messages: int = 1
+    flush_ms: int | None = None
+    segment_bytes: int = 64 * 1024 * 1024
+    roll_ms: int = 3_600_000
+    cleanable_ratio: float = 0.5
+    compaction_lag_ms: int = 600_000
+    cleaner_backoff_ms: int = 15_000
+    history: bool = True
+    history_ms: int = 604_800_000
+    history_bytes: int = 1_073_741_824
+    reserve_bytes: int = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sizes:
+    """What the engine holds on disk."""
+
+    journal_bytes: int
+    journal_segments: int
+    checkpoint_bytes: int
+    history_bytes: int
+    history_segments: int
+    oldest_sealed_ms: int | None
+
+
+class JournalEngine:
+    """A log in the data directory. It keeps the promises of `offsetd.log.Log`."""
+
+    def __init__(
+        self,
+        *,
+        directory: BrokerDirectory,
+        cluster_id: str,
+        slots: int,
+        settings: EngineSettings,
+        observed: Observed,
+        clock: Callable[[], int],
+        syncer: Syncer,
+    ) -> None:
+        self._directory = directory
+        self._cluster_id = cluster_id
+        self._slots = slots
+        self._settings = settings
+        self._observed = observed
+        self._clock = clock
+        self._syncer = syncer
+        self._files = OsFiles()
+        self._epoch = 0
+        self._loader: Loader | None = None
+        self._writer: JournalWriter | None = None
+        self._tables: Sequence[SlotTable] = ()
+        self._on_settled: Settled
+        self._on_refused: Refused
+
+    def connect(self, *, on_settled: Settled, on_refused: Refused, tables: Sequence[SlotTable]) -> None:
+        """Learn who hears of settled and refused entries, and whose sequences stand in a new segment's header."""
+        self._on_settled = on_settled
+        self._on_refused = on_refused
+        self._tables = tables
+
+    @property
+    def epoch(self) -> int:
+        """One more at every start."""
+        return self._epoch
+
+    @property
+    def full(self) -> bool:
+        """Whether commits are refused for want of space."""
+        return self._writer is not None and self._writer.full
+
+    @property
+    def batch_number(self) -> int:
+        """The number of the last batch known to be on disk."""
+        return 0 if self._writer is None else self._writer.synced_number
+
+    def open(self) -> Iterator[int]:
+        """Recover the journal's end and open a new epoch on it; yields bytes scanned."""
+        checkpoint = self._open_checkpoint()
+        loader = self._loader = Loader(checkpoint)
+        recovered: Recovered = yield from recover(
+            self._directory.journal,
+            self._directory.quarantine,
+            files=self._files,
+            cluster=decode_cluster_id(self._cluster_id),
+            slots=self._slots,
+            after_number=loader.folded_number,
+            on_batch=loader.add_batch,
+        )
+        if recovered.torn is not None:
+            self._observed.recovered_torn_bytes = recovered.torn.size
+            logger.warning(
+                "torn_tail_cut",
+                segment=str(recovered.torn.path),
+                position=recovered.torn.position,
+                bytes=recovered.torn.size,
+                reason=recovered.torn.reason,
+                kept_at=str(recovered.torn.quarantine),
+            )
+        self._epoch = max(loader.epoch, recovered.last_epoch) + 1
+        settings = self._settings
+        self._writer = JournalWriter(
+            directory=self._directory.journal,
+            cluster=decode_cluster_id(self._cluster_id),
+            epoch=self._epoch,
+            recovered=recovered,
+            files=self._files,
+            syncer=self._syncer,
+            reserve=Reserve(self._files, self._directory.reserve, settings.reserve_bytes),
+            settings=WriterSettings(
+                segment_bytes=settings.segment_bytes,
+                roll_ms=settings.roll_ms,
+                flush_messages=settings.flush_messages,
+                flush_ms=settings.flush_ms,
+            ),
+            observed=self._observed,
+            clock=self._clock,
+            sequences=self._sequences,
+            on_settled=lambda waiters, _number, _time_ms: self._on_settled(waiters),
+            on_refused=self._on_refused,
+            on_sealed=self._sealed,
+        )
+        self._writer.open()
+        self._writer.append(encode_opening(self._epoch, self._clock(), __version__), _NOBODY)
+
+    def _open_checkpoint(self) -> Checkpoint:
+        path = self._directory.checkpoint
+        if not Checkpoint.exists(path) and not any(self._directory.journal.iterdir()):
+            return Checkpoint.create(path, cluster_id=self._cluster_id, made_by=f"offsetd {__version__}")
+        return Checkpoint.open(path, cluster_id=self._cluster_id)
+
+    def _sequences(self) -> list[int]:
+        """Return the next sequence of every slot, also of those that are still being loaded."""
+        loader = self._loader
+        if loader is None:
+            return [table.sequence for table in self._tables]
+        return [loader.next_sequence(table) for table in self._tables]
+
+    def load(self, table: SlotTable) -> Iterator[int]:
+        """Fill one slot from the checkpoint and the journal's tail."""
+        assert self._loader is not None, "a slot is loaded between open and loaded"
+        return self._loader.load(table)
+
+    def loaded(self) -> None:
+        """Let LevelDB go, so that compaction may have it."""
+        assert self._loader is not None, "loaded once"
+        self._loader.close()
+        self._loader = None
+
+    def append(self, entry: bytes, waiter: object) -> None:
+        """Put an entry into the next batch."""
+        assert self._writer is not None, "nothing is appended before the log is open"
+        self._writer.append(entry, waiter)
+
+    def _sealed(self, _path: Path) -> None:
+        pass
+
+    def tick(self, now_ms: int) -> None:
+        """Roll by age, compact, let history go."""
+
+    def sizes(self) -> Sizes:
+        """Look at the directory."""
+        segments = sorted(self._directory.journal.glob("*.segment"))
+        released = list(self._directory.history.glob("*.segment"))
+        return Sizes(
+            journal_bytes=sum(path.stat().st_size for path in segments),
+            journal_segments=len(segments),
+            checkpoint_bytes=directory_bytes(self._directory.checkpoint),
+            history_bytes=sum(path.stat().st_size for path in released),
+            history_segments=len(released),
+            oldest_sealed_ms=None,
+        )
+
+    async def close(self) -> None:
+        """Settle what was appended and stop cleanly."""
+        if self._loader is not None:
+            self._loader.close()
+        if self._writer is not None:
+            await self._writer.close()
+        else:
+            self._syncer.close()
+
+
+__all__ = ["CheckpointRefused", "EngineSettings", "JournalEngine", "Sizes"]
