@@ -7,7 +7,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import structlog
 
@@ -198,7 +198,8 @@ class Daemon:
 
     def _ready(self) -> tuple[bool, dict[str, object]]:
         slots = self._broker.slots.count()
-        ready = slots["ready"] == len(self._broker.slots.tables) and not self._engine.full
+        # Not the disk: while it is full fetches are answered, and a balancer that looks here would stop them.
+        ready = slots["ready"] == len(self._broker.slots.tables)
         facts: dict[str, object] = {
             "slots": slots,
             "load_share": round(self._load_share(), 3),
@@ -261,12 +262,11 @@ class Daemon:
         return 0 if self._failure is None else 1
 
 
-async def _sliced(work: Iterator[int], heard: "object | None" = None) -> None:
+async def _sliced(work: Iterator[int], heard: Callable[[int], None] = lambda _: None) -> None:
     """Run a long piece of work in slices, with turns for the loop between them."""
     began = time.monotonic()
     for count in work:
-        if callable(heard):
-            heard(count)
+        heard(count)
         if time.monotonic() - began >= _SLICE_SECONDS:
             await asyncio.sleep(0)
             began = time.monotonic()

@@ -93,8 +93,10 @@ class KafkaProcess:
                 raise ServerFailed(f"Kafka's storage was not formatted: {self._tail()}")
             # The heap and collector that Kafka's own start script gives it.
             self._process = subprocess.Popen(  # noqa: S603
-                [java, "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20", "-cp", classes]
-                + ["kafka.Kafka", str(properties)],
+                [
+                    *(java, "-Xmx1G", "-Xms1G", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+                    *("-cp", classes, "kafka.Kafka", str(properties)),
+                ],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -12,15 +12,15 @@ _COLOURS = ("#1f6f8b", "#c8553d", "#8a8a8a")
 def draw(report: Report, path: Path) -> str | None:
     """Write the picture; return why not, if not."""
     try:
-        import matplotlib  # noqa: PLC0415
-        from matplotlib import pyplot  # noqa: PLC0415
+        import matplotlib as mpl  # noqa: PLC0415
+        from matplotlib import pyplot as plt  # noqa: PLC0415
     except ImportError:
         return "no picture: matplotlib is not installed (it comes with `make setup`)"
     if not report.runs:
         return "no picture: nothing was run"
-    matplotlib.use("Agg")
+    mpl.use("Agg")
     names = list(dict.fromkeys(runs.server for runs in report.runs))
-    figure, axes = pyplot.subplots(2, 2, figsize=(12, 8), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(12, 8), layout="constrained")
     figures = (
         ("requests_per_second", "requests per second", "commit"),
         ("requests_per_second", "requests per second", "fetch"),
@@ -44,7 +44,7 @@ def draw(report: Report, path: Path) -> str | None:
         fontsize=9,
     )
     figure.savefig(path, dpi=110)
-    pyplot.close(figure)
+    plt.close(figure)
     return None
 
 

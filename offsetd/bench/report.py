@@ -10,6 +10,7 @@ from typing import Any
 
 from offsetd import __version__
 from offsetd.bench.cell import Runs, ratio
+from offsetd.bench.generator import Result
 from offsetd.bench.large import Large
 from offsetd.bench.numbers import Spread
 from offsetd.bench.replay import Replay
@@ -84,10 +85,10 @@ def as_text(report: Report) -> str:
     """Return the tables."""
     facts = machine()
     lines = [
-        f"offsetd {facts['offsetd']}, Python {facts['python']}, {facts['cores']} cores ({facts['processor']}), "
-        f"Linux {facts['kernel']}",
-        f"{report.rounds} rounds of {report.seconds:g} s; median (lowest..highest); p: partitions per request, "
-        "c: connections; CPU: of the server with its helper, per request",
+        f"offsetd {facts['offsetd']}, Python {facts['python']}, Linux {facts['kernel']}",
+        f"{facts['cores']} cores: {facts['processor']}",
+        f"{report.rounds} rounds of {report.seconds:g} s; median (lowest..highest)",
+        "p: partitions per request, c: connections; CPU: of the server with its helper, per request",
         "",
     ]
     if report.runs:
@@ -145,38 +146,44 @@ def _promises(runs: Sequence[Runs]) -> list[tuple[str, str]]:
 
 
 def _replay_lines(replay: Replay) -> list[str]:
-    lines = [
-        f"{replay.offsets:,} live offsets, {replay.partitions_per_topic} partitions a topic, "
-        f"{replay.topics_per_group} topic a group:"
-    ]
+    group = f"{replay.topics_per_group} topic of {replay.partitions_per_topic} partitions"
+    lines = [f"{replay.offsets:,} live offsets, a group has {group}:"]
     for source in dict.fromkeys(load.source for load in replay.loads):
         loads = [load for load in replay.loads if load.source == source]
         rate = Spread.of([load.offsets_per_second for load in loads])
+        resident = replay.bytes_per_offset(int(median(load.resident_bytes for load in loads)))
         lines.append(
             f"  load from the {source}: {median(load.took_ms for load in loads):,.0f} ms, {rate.median / 1e6:.2f} M/s "
-            f"({rate.low / 1e6:.2f}..{rate.high / 1e6:.2f}); "
-            f"{replay.bytes_per_offset(int(median(load.resident_bytes for load in loads))):.0f} resident bytes per offset"
+            f"({rate.low / 1e6:.2f}..{rate.high / 1e6:.2f}); {resident:.0f} resident bytes per offset"
         )
-    lines.append(
-        f"  resident bytes per offset after committing them: {replay.bytes_per_offset(replay.resident_committed_bytes):.0f}"
-        " (with what is remembered of requests)"
-    )
+    committed = replay.bytes_per_offset(replay.resident_committed_bytes)
+    lines.append(f"  after committing them: {committed:.0f} (with what is remembered of requests)")
     return lines
 
 
 def _large_lines(large: Large) -> list[str]:
-    during, idle = large.fetch_during_compaction, large.fetch_idle
+    parts = {"journal": large.journal_bytes, "checkpoint": large.checkpoint_bytes, "history": large.history_bytes}
     return [
         f"{large.live_offsets:,} live offsets after {large.commits:,} commits in {large.commit_seconds:,.0f} s:",
-        f"  data directory {large.written_bytes / 1e6:,.0f} MB when the last was acknowledged "
-        f"(at most {large.peak_bytes / 1e6:,.0f}), {large.total_bytes / 1e6:,.0f} MB after compaction: "
-        f"journal {large.journal_bytes / 1e6:,.1f}, checkpoint {large.checkpoint_bytes / 1e6:,.1f}, "
-        f"history {large.history_bytes / 1e6:,.1f}",
-        f"  restart loads them in {large.load_ms:,} ms; {large.resident_bytes / 1e6:,.0f} MB resident",
-        f"  fetch p50 / p99 / max ms while compacting {during.p50_ms:.2f} / {during.p99_ms:.2f} / {during.max_ms:.1f}"
-        f" ({during.requests_per_second:,.0f}/s), "
-        f"idle {idle.p50_ms:.2f} / {idle.p99_ms:.2f} / {idle.max_ms:.1f} ({idle.requests_per_second:,.0f}/s)",
+        f"  data directory when the last was acknowledged: {_megabytes(large.written_bytes)}",
+        f"  the most it ever was: {_megabytes(large.peak_bytes)}",
+        f"  after compaction: {_megabytes(large.total_bytes)}",
+        *(f"    {name}: {_megabytes(size)}" for name, size in parts.items()),
+        f"  restart loads them in {large.load_ms:,} ms; {_megabytes(large.resident_bytes)} resident",
+        f"  fetch while compacting: {_latency(large.fetch_during_compaction)}",
+        f"  fetch when idle:        {_latency(large.fetch_idle)}",
     ]
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:,.1f} MB"
+
+
+def _latency(result: Result) -> str:
+    return (
+        f"p50 {result.p50_ms:.2f}, p99 {result.p99_ms:.2f}, max {result.max_ms:.1f} ms, "
+        f"{result.requests_per_second:,.0f}/s"
+    )
 
 
 def _table(head: list[str], rows: list[list[str]]) -> list[str]:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import structlog
-from protocol.shape import offset_positions
 
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.slots import Slots, SlotState
@@ -28,6 +27,7 @@ from protocol.api import OFFSET_COMMIT, decode_request, encode_response
 from protocol.errors import Code
 from protocol.header import RequestHeader
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.shape import offset_positions
 
 logger = structlog.get_logger()
 

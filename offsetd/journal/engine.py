@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
 import structlog
 
 from offsetd import __version__
-from offsetd.journal.checkpoint import Checkpoint, CheckpointRefused, directory_bytes
+from offsetd.journal.checkpoint import Checkpoint, directory_bytes
+from offsetd.journal.compaction import Compaction
 from offsetd.journal.directory import BrokerDirectory, decode_cluster_id
 from offsetd.journal.files import OsFiles
+from offsetd.journal.history import size as history_size
 from offsetd.journal.load import Loader
 from offsetd.journal.policy import WriterSettings
 from offsetd.journal.recovery import Recovered, recover
@@ -79,6 +82,18 @@ class JournalEngine:
         self._clock = clock
         self._syncer = syncer
         self._files = OsFiles()
+        self._compaction = Compaction(
+            checkpoint=directory.checkpoint,
+            cluster_id=cluster_id,
+            history=directory.history if settings.history else None,
+            observed=observed,
+            clock=clock,
+            min_ratio=settings.cleanable_ratio,
+            max_lag_ms=settings.compaction_lag_ms,
+            backoff_ms=settings.cleaner_backoff_ms,
+            history_ms=settings.history_ms,
+            history_bytes=settings.history_bytes,
+        )
         self._epoch = 0
         self._loader: Loader | None = None
         self._writer: JournalWriter | None = None
@@ -154,6 +169,9 @@ class JournalEngine:
             on_sealed=self._sealed,
         )
         self._writer.open()
+        # Sealed in an earlier life, when the segment after each was created.
+        for sealed, after in pairwise(recovered.segments):
+            self._compaction.add(sealed.path, after.header.created_ms)
         self._writer.append(encode_opening(self._epoch, self._clock(), __version__), _NOBODY)
 
     def _open_checkpoint(self) -> Checkpoint:
@@ -185,33 +203,34 @@ class JournalEngine:
         assert self._writer is not None, "nothing is appended before the log is open"
         self._writer.append(entry, waiter)
 
-    def _sealed(self, _path: Path) -> None:
-        pass
+    def _sealed(self, path: Path) -> None:
+        self._compaction.add(path, self._clock())
 
     def tick(self, now_ms: int) -> None:
-        """Roll by age, compact, let history go."""
+        """Let a full disk heal, and start a compaction if one is due; whole slots only, so that LevelDB is free."""
+        if self._writer is None or self._loader is not None:
+            return
+        self._writer.try_to_heal()
+        self._compaction.consider(now_ms, disk_full=self._writer.full)
 
     def sizes(self) -> Sizes:
         """Look at the directory."""
-        segments = sorted(self._directory.journal.glob("*.segment"))
-        released = list(self._directory.history.glob("*.segment"))
+        journal, history = history_size(self._directory.journal), history_size(self._directory.history)
         return Sizes(
-            journal_bytes=sum(path.stat().st_size for path in segments),
-            journal_segments=len(segments),
+            journal_bytes=journal.size_bytes,
+            journal_segments=journal.segments,
             checkpoint_bytes=directory_bytes(self._directory.checkpoint),
-            history_bytes=sum(path.stat().st_size for path in released),
-            history_segments=len(released),
-            oldest_sealed_ms=None,
+            history_bytes=history.size_bytes,
+            history_segments=history.segments,
+            oldest_sealed_ms=self._compaction.oldest_sealed_ms,
         )
 
     async def close(self) -> None:
-        """Settle what was appended and stop cleanly."""
+        """Settle what was appended and stop cleanly; a compaction under way goes on at the next start."""
+        await self._compaction.stop()
         if self._loader is not None:
             self._loader.close()
         if self._writer is not None:
             await self._writer.close()
         else:
             self._syncer.close()
-
-
-__all__ = ["CheckpointRefused", "EngineSettings", "JournalEngine", "Sizes"]

@@ -5,6 +5,7 @@ time, which a copy or a backup changes.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,16 +30,21 @@ class HistorySize:
 
 
 def list_history(directory: Path) -> list[HistorySegment]:
-    """Return the segments of a history directory, oldest first; none if there is no directory."""
+    """Return the segments in a directory, oldest first; none if there is no directory."""
     try:
         paths = [path for path in directory.iterdir() if segment_number(path.name) is not None]
     except FileNotFoundError:
         return []
-    return [HistorySegment(path, path.stat().st_size) for path in sorted(paths)]
+    found = []
+    for path in sorted(paths):
+        # The compactor, another process, may take it away while we look.
+        with suppress(FileNotFoundError):
+            found.append(HistorySegment(path, path.stat().st_size))
+    return found
 
 
 def size(directory: Path) -> HistorySize:
-    """Return how much a history directory keeps."""
+    """Return how much the segments in a directory take; the journal's own may be asked about too."""
     segments = list_history(directory)
     return HistorySize(len(segments), sum(segment.size_bytes for segment in segments))
 

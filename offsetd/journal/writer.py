@@ -7,6 +7,7 @@ that sync has returned, so that what a batch calls synced is. Nothing here knows
 import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable, Sequence
 from enum import Enum
 from pathlib import Path
@@ -183,6 +184,11 @@ class JournalWriter:
         """Seal the segment before the next batch is written, whatever its size and age."""
         self._roll_wanted = True
 
+    def try_to_heal(self) -> None:
+        """Take commits again if the disk has room again, also when no commit comes to find out."""
+        if self._reserve.full and not self._busy and self._reserve.may_try(self._loop.time()):
+            self._heal()
+
     # In
 
     def append(self, entry: bytes, waiter: object) -> None:
@@ -270,7 +276,7 @@ class JournalWriter:
         failpoint("before_sync_request")
         self._awaited = _Awaited.SYNC
         self._asked_number = self._number
-        self._asked_at = self._loop.time()
+        self._asked_at = time.monotonic()
         self._unsynced_entries = 0
         if self._timer is not None:
             self._timer.cancel()
@@ -315,7 +321,8 @@ class JournalWriter:
 
     def _synced(self) -> None:
         self._synced_number = self._asked_number
-        self._observed.sync_seconds.observe(self._loop.time() - self._asked_at)
+        # Not the loop's own time, which stands still within a turn and counts whole milliseconds.
+        self._observed.sync_seconds.observe(time.monotonic() - self._asked_at)
         settled, self._settling = self._settling, None
         if settled is None:
             if self._busy and self._entries and self._roll_due(self._clock()):

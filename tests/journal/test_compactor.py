@@ -14,7 +14,19 @@ import pytest
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.load import Loader
 from offsetd.journal.segment import read_batches
-from tests.histories import SLOTS, WHOS, Commit, GroupTombstone, Model, Row, Step, Tombstone, check_slot, encode, slot_of
+from tests.histories import (
+    SLOTS,
+    WHOS,
+    Commit,
+    GroupTombstone,
+    Model,
+    Row,
+    Step,
+    Tombstone,
+    check_slot,
+    encode,
+    slot_of,
+)
 from tests.segments import CLUSTER_ID, OTHER_CLUSTER_ID, JournalFiles, fresh_tables
 
 TIME_MS = 1 << 32

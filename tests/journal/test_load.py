@@ -48,9 +48,7 @@ def _check(checkpoint: Checkpoint, paths: list[Path], models: list[Model]) -> No
 
 @settings(derandomize=True, deadline=None, max_examples=60)
 @given(
-    history=st.lists(
-        st.lists(st.lists(steps, min_size=1, max_size=2), min_size=1, max_size=4), min_size=1, max_size=4
-    ),
+    history=st.lists(st.lists(st.lists(steps, min_size=1, max_size=2), min_size=1, max_size=4), min_size=1, max_size=4),
     folded=st.lists(st.integers(0, 8), max_size=3),
     run_bytes_max=st.sampled_from((0, 300, 1 << 24)),
 )
