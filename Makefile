@@ -29,8 +29,26 @@ types: setup
 bench: setup
 	$(BIN)/offsetd bench $(ARGS)
 
+bench-peers: setup
+	$(BIN)/offsetd bench --peers $(ARGS)
+
+crash: setup
+	OFFSETD_CRASH_CYCLES=$(or $(CYCLES),1000) OFFSETD_CRASH_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/crash -n 2 -rP $(ARGS)
+
+fuzz: setup
+	OFFSETD_FUZZ_SECONDS=$(or $(SECONDS),300) OFFSETD_FUZZ_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/fuzz -rP $(ARGS)
+
+conformance: setup
+	OFFSETD_CONFORMANCE=1 $(BIN)/python -m pytest tests/conformance -rs $(ARGS)
+
+docker:
+	docker build -t offsetd .
+
+docs: setup
+	$(BIN)/offsetd config docs > docs/settings.md
+
 lock: setup
 	bash deploy/lock.sh $(BIN)/python
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .peers

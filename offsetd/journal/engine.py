@@ -204,7 +204,9 @@ class JournalEngine:
         self._writer.append(entry, waiter)
 
     def _sealed(self, path: Path) -> None:
-        self._compaction.add(path, self._clock())
+        now_ms = self._clock()
+        self._compaction.add(path, now_ms)
+        self.tick(now_ms)
 
     def tick(self, now_ms: int) -> None:
         """Let a full disk heal, and start a compaction if one is due; whole slots only, so that LevelDB is free."""

@@ -35,6 +35,8 @@ class Cycles:
     random: Random
     record: Record = field(default_factory=Record)
     ends: Counter[str] = field(default_factory=Counter)
+    # How the compactions of all lives went: done, or ended by a failpoint.
+    compactions: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.daemon = Daemon(self.directory, SETTINGS)
@@ -60,6 +62,10 @@ class Cycles:
             await self._end(self.random.uniform(0.05, 0.4) if not failpoints else 2.0)
             async with asyncio.timeout(WAIT_SECONDS):
                 await asyncio.gather(*loads)
+            self.compactions["done"] += len(self.daemon.events("compaction_done"))
+            for event in self.daemon.events("compaction_failed"):
+                assert event["exit_code"] == FAILPOINT_EXIT_CODE, event
+                self.compactions["ended"] += 1
         finally:
             for load in loads:
                 load.cancel()

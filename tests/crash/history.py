@@ -1,14 +1,16 @@
 """What clients did and saw of one register, and whether one order of single steps explains it all.
 
 Every value is written at most once. That makes the question exact and cheap: all that is known of a value is its zone,
-from the first end to the last start of the operations on it. A zone that runs forwards (an operation began after another
-had ended) is a time in which the register certainly held that value; so two such zones may not overlap, and a value
-whose operations all overlap may not lie inside another's certain time. Gibbons and Korach, "Testing shared memories".
+from the first end to the last start of the operations on it. A zone that runs forwards (an operation began after
+another had ended) is a time in which the register certainly held that value; so two such zones may not overlap, and a
+value whose operations all overlap may not lie inside another's certain time. Gibbons and Korach, "Testing shared
+memories".
 """
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import inf
 from typing import Final, NamedTuple
 
@@ -73,7 +75,7 @@ def _conflict(zones: Iterable[_Zone]) -> str | None:
     for zone in zones:
         (certain if zone.first_end < zone.last_start else loose).append(zone)
     certain.sort(key=lambda zone: zone.low)
-    for before, after in zip(certain, certain[1:], strict=False):
+    for before, after in pairwise(certain):
         if after.low < before.high:
             return f"{before.write.value} and {after.write.value} were both there at one time: a lost or a stale value"
     lows = [zone.low for zone in certain]

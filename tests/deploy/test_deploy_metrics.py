@@ -103,7 +103,8 @@ def test_metric_names_follow_prometheus_conventions(series: dict[str, set[str]])
 
 def test_every_alert_has_a_unit_test_that_fires_and_one_that_does_not() -> None:
     names = {rule["alert"] for rule in rules()}
-    fires, silent = set(), set()
+    fires: set[str] = set()
+    silent: set[str] = set()
     for case in yaml.safe_load(RULE_TESTS.read_text())["tests"]:
         for check in case["alert_rule_test"]:
             (fires if check.get("exp_alerts") else silent).add(check["alertname"])

@@ -139,11 +139,11 @@ def test_copied_and_swapped_blocks(size: int) -> None:
         for other, other_end in places:
             copied = bytearray(data)
             copied[begin:end] = data[other:other_end]
-            assert outcome(LARGE | {LAST: bytes(copied)}) in (None, expected_of(copied))
+            assert outcome(LARGE | {LAST: bytes(copied)}) in (None, expected_of(bytes(copied)))
             if begin + size <= other:
                 swapped = bytearray(copied)
                 swapped[other:other_end] = data[begin:end]
-                assert outcome(LARGE | {LAST: bytes(swapped)}) in (None, expected_of(swapped))
+                assert outcome(LARGE | {LAST: bytes(swapped)}) in (None, expected_of(bytes(swapped)))
 
 
 def test_blocks_of_an_old_file() -> None:

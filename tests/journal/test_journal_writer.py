@@ -4,6 +4,7 @@ import asyncio
 import errno
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,7 +30,7 @@ async def turns(count: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-def start(**settings: int) -> tuple[FakeDisk, FakeSyncer, Bench]:
+def start(**settings: Any) -> tuple[FakeDisk, FakeSyncer, Bench]:
     """Return a fresh journal, open."""
     disk = FakeDisk()
     syncer = FakeSyncer(disk)

@@ -151,6 +151,5 @@ def test_a_damaged_row_fails_the_load_and_not_the_answer(tmp_path: Path) -> None
     loader = Loader(_open(tmp_path))
     _, tables = fresh_tables()
     with pytest.raises(CheckpointRefused, match="is damaged"):
-        for table in tables:
-            list(loader.load(table))
+        _ = [list(loader.load(table)) for table in tables]
     loader.close()
