@@ -1,13 +1,15 @@
-"""Named places where a test makes the daemon end, sleep or fail. Off unless OFFSETD_FAILPOINTS is set at the start.
+"""Named places where a test makes the daemon end, sleep, fail or wait. Off unless OFFSETD_FAILPOINTS is set at start.
 
 The variable holds `name=action` pairs joined by commas; an action is `exit`, `sleep:<ms>` or `error:<errno name>`, and
 may end with `@<n>`: only the n-th time the place is passed. `sync=...` is read by the sync helper, another process.
+`hold:<path>` is for places that ask `held`: they wait, and let the loop go on, for as long as there is such a file.
 """
 
 import errno
 import os
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 VARIABLE: Final = "OFFSETD_FAILPOINTS"
@@ -31,6 +33,12 @@ def failpoint(name: str) -> None:
         _run(name)
 
 
+def held(name: str) -> bool:
+    """Tell whether a test wants this place to wait still."""
+    action = _actions.get(name)
+    return action is not None and action.verb == "hold" and Path(action.value).exists()
+
+
 def arm(text: str) -> None:
     """Set the failpoints from the text of the variable; an empty text takes them all away.
 
@@ -43,17 +51,18 @@ def arm(text: str) -> None:
         action, _, hit = action.partition("@")
         verb, _, value = action.partition(":")
         known = verb == "exit" or (verb == "sleep" and value.isdecimal()) or (verb == "error" and hasattr(errno, value))
+        known = known or (verb == "hold" and value != "")
         if not equals or not known or (hit and not hit.isdecimal()):
             raise ValueError(
                 f"{VARIABLE} holds {pair!r}; want name=exit, name=sleep:<ms> or name=error:<errno name>, "
-                "each with @<n> behind it or not"
+                "each with @<n> behind it or not, or name=hold:<path>"
             )
         _actions[name] = _Action(verb, value, int(hit) if hit else None)
 
 
 def _run(name: str) -> None:
     action = _actions.get(name)
-    if action is None:
+    if action is None or action.verb == "hold":
         return
     action.passed += 1
     if action.hit is not None and action.passed != action.hit:

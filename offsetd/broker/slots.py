@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from enum import Enum
 
 from offsetd.coordinator.slot import slot_of
+from offsetd.failpoint import held
 from offsetd.log import Log
 from offsetd.table import Group, SlotTable, TopicIndex
 from protocol.errors import Code
@@ -41,6 +42,8 @@ class Slots:
         """Fill the tables slot by slot, in slices; each slot answers as soon as it is whole. Yields offsets so far."""
         loaded = 0
         for slot, table in enumerate(self.tables):
+            while held("load_slot"):
+                yield loaded
             for count in log.load(table):
                 yield loaded + count
             loaded += table.live
