@@ -31,7 +31,7 @@ def command(
         if peers:
             missing = kafka.missing_tools()
             if missing or not _POM.exists():
-                click.echo(f"no peers: {' and '.join(missing) or _POM} is missing on this machine")
+                click.echo(f"no peers, for want of {' and '.join(missing) or _POM}")
                 return
             kafka.bring(_POM, _LIBRARIES)
             plan = replace(plan, peers=_LIBRARIES)
