@@ -239,8 +239,7 @@ class Daemon:
     def _per_group(self) -> Iterator[tuple[str, int, int]]:
         for table in self._broker.slots.tables:
             for group_id, group in table.groups.items():
-                newest = max((offset.time_ms for name in group.names() for _, offset in group.rows(name)), default=0)
-                yield group_id, group.live, newest
+                yield group_id, group.live, group.newest_ms() or 0
 
     # --- the end ----------------------------------------------------------------------------------------------------
 

@@ -100,6 +100,15 @@ class Group:
             return max(size, *(partition + 1 for partition in self.sparse[topic]))
         return size
 
+    def newest_ms(self) -> int | None:
+        """Return the time of the newest commit among the rows that are there, without an object for each of them."""
+        times = [row[1] for rows in (self.sparse or {}).values() for row in rows.values()]
+        for cells in self.topics.values():
+            size = len(cells) // ROW_BYTES
+            times.append(max(Struct(f">{size}q").unpack_from(cells, 8 * size)))
+        newest = max(times, default=ABSENT_MS)
+        return None if newest == ABSENT_MS else newest
+
     def _offset(self, topic: str, partition: int, offset: int, time_ms: int, epoch: int) -> Offset:
         metadata = "" if self.metadata is None else self.metadata.get(topic, {}).get(partition, "")
         expiry = None if self.expiries is None else self.expiries.get(topic, {}).get(partition)

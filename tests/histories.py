@@ -172,6 +172,7 @@ def check_slot(table: SlotTable, model: Model) -> None:
         assert seen(group) == held
         assert group.who == model.who[group_id]
         assert group.live == len(held)
+        assert group.newest_ms() == max((offset.time_ms for offset in held.values()), default=None)
         assert sorted(group.names()) == sorted({name for name, _ in held})
         for (name, partition), offset in held.items():
             assert group.get(name, partition) == offset
