@@ -72,7 +72,7 @@ class Peers:
     def _refusal(self, peer: Peer) -> str | None:
         limits = self._limits
         if len(self._open) >= limits.connections_max:
-            return "max.connections"
+            return "max.connections.total"
         if self._by_host[peer.host] >= limits.connections_per_host_max:
             return "max.connections.per.ip"
         rate = limits.connections_per_second_max
