@@ -61,7 +61,9 @@ class DaemonCollector(Collector):
     def _groups(self, live: Live) -> Iterator[Metric]:
         offsets = GaugeMetricFamily("offsetd_group_offsets", "Live offsets of the group.", labels=("group",))
         times = GaugeMetricFamily(
-            "offsetd_group_last_commit_timestamp_seconds", "When the group last committed.", labels=("group",)
+            "offsetd_group_last_commit_timestamp_seconds",
+            "When the group last committed, seconds since 1970.",
+            labels=("group",),
         )
         shown = 0
         # The first ones in a stable order, not the newest: a series that comes and goes is worth nothing in a graph.
@@ -136,7 +138,7 @@ def _connections(observed: Observed, live: Live) -> Iterator[Metric]:
 def _journal(observed: Observed, live: Live) -> Iterator[Metric]:
     yield _counter("journal_batches", "Batches written to the journal.", observed.journal_batches)
     yield _counter("journal_written_bytes", "Bytes written to the journal.", observed.journal_bytes_written)
-    yield _counter("journal_records", "Records written to the journal.", observed.journal_records)
+    yield _counter("journal_entries", "Entries written to the journal, one per request.", observed.journal_records)
     yield _histogram("journal_batch_entries", "Entries of a batch, one per request.", observed.batch_entries)
     yield _histogram("journal_batch_bytes", "Bytes of a batch.", observed.batch_bytes)
     yield _histogram("journal_sync_seconds", "Duration of a sync of the journal.", observed.sync_seconds)
@@ -158,14 +160,16 @@ def _compaction(observed: Observed, live: Live) -> Iterator[Metric]:
     yield _counter("compaction_failures", "Compactions that failed.", observed.compaction_failures)
     yield _gauge(
         "compaction_last_success_timestamp_seconds",
-        "When a compaction last ended well, 0 for never since the start.",
+        "When a compaction last ended well, seconds since 1970; 0 for never since the start.",
         observed.compaction_last_success_ms / MILLISECONDS,
     )
-    yield _gauge("compaction_last_seconds", "Duration of that compaction.", observed.compaction_seconds)
+    yield _gauge(
+        "compaction_last_seconds", "Duration of the last compaction that ended well.", observed.compaction_seconds
+    )
     yield _gauge("compaction_lag_bytes", "Sealed bytes that wait for compaction.", observed.compaction_lag_bytes)
     waiting = GaugeMetricFamily(
         "offsetd_compaction_oldest_waiting_timestamp_seconds",
-        "When the oldest segment that waits for compaction was sealed; absent when none waits.",
+        "When the oldest segment that waits for compaction was sealed, seconds since 1970; absent when none waits.",
     )
     if live.oldest_sealed_ms is not None:
         waiting.add_metric((), live.oldest_sealed_ms / MILLISECONDS)
@@ -179,8 +183,8 @@ def _load(observed: Observed, live: Live) -> Iterator[Metric]:
         slots.add_metric((state,), live.slots.get(state, 0))
     yield slots
     yield _gauge("load_share", "How much of the load at start is done, 0 to 1.", live.load_share)
-    yield _gauge("load_records", "Records read by the load at start.", observed.load_records)
-    yield _gauge("load_seconds", "Duration of the load at start.", observed.load_seconds)
+    yield _gauge("load_offsets", "Offsets brought into memory by the load at start.", observed.load_records)
+    yield _gauge("load_seconds", "Duration of the load at start, 0 until it is done.", observed.load_seconds)
     yield _gauge("recovered_torn_bytes", "Unsynced bytes that recovery cut at start.", observed.recovered_torn_bytes)
 
 

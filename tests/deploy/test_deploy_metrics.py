@@ -4,16 +4,17 @@ import json
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 
-from offsetd.http.collector import DaemonCollector
-from offsetd.observed import Live, Observed
+from offsetd.http.page import every_family
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 RULES = DEPLOY / "prometheus/rules.yml"
@@ -25,30 +26,22 @@ needs_promtool = pytest.mark.skipif(
 )
 
 
+class Everything(Collector):
+    """What a daemon shows that has done one of everything."""
+
+    def collect(self) -> Iterable[Metric]:
+        return every_family()
+
+
 @pytest.fixture(scope="module")
 def series() -> dict[str, set[str]]:
     """Every sample that a busy daemon exposes, by name, with its label names."""
-    observed = Observed()
-    observed.requests[8, 9] = 1
-    observed.refusals[8, 7] = 1
-    observed.latency[8].observe(0.001)
-    observed.connections_closed["idle"] = 1
-    observed.connections_refused["max.connections.total"] = 1
-    live = Live(
-        groups=1, offsets=1, slots={}, load_share=1.0, journal_bytes=1, journal_segments=1, checkpoint_bytes=1,
-        history_bytes=1, history_segments=1, oldest_sealed_ms=1, disk_free_bytes=1, disk_total_bytes=1,
-        disk_full=False, batch_number=1, epoch=1, shapes=1, topics_known=1, connections_max=1,
-        per_group=[("billing", 1, 1)],
-    )  # fmt: skip
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     PlatformCollector(registry=registry)
     GCCollector(registry=registry)
-    registry.register(
-        DaemonCollector(observed=observed, live=lambda: live, ready=lambda: True, per_group=True, groups_max=1)
-    )
     samples: dict[str, set[str]] = {}
-    for family in registry.collect():
+    for family in (*registry.collect(), *every_family()):
         for sample in family.samples:
             samples.setdefault(sample.name, set()).update(sample.labels)
     return samples
@@ -141,6 +134,18 @@ def test_promtool_accepts_the_rules(arguments: tuple[str, ...]) -> None:
     result = subprocess.run(["promtool", *arguments], cwd=RULES.parent, capture_output=True, text=True, check=False)
 
     assert result.returncode == 0, result.stdout + result.stderr
+
+
+@needs_promtool
+def test_promtool_accepts_what_is_scraped() -> None:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(Everything())
+
+    result = subprocess.run(
+        ["promtool", "check", "metrics"], input=generate_latest(registry), capture_output=True, check=False
+    )
+
+    assert (result.returncode, result.stdout, result.stderr) == (0, b"", b"")
 
 
 @needs_promtool
