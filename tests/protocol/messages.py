@@ -1,6 +1,5 @@
 """Messages made from the declarations themselves: any value that a field of a version may hold."""
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
@@ -27,11 +26,13 @@ class Route(NamedTuple):
         return f"{self.cls.__name__}-v{self.version}"
 
 
-def routes() -> Iterator[Route]:
-    for api in APIS.values():
-        for version in range(api.min_version, api.max_version + 1):
-            yield Route(api, version, is_request=True)
-            yield Route(api, version, is_request=False)
+def routes() -> list[Route]:
+    return [
+        Route(api, version, is_request)
+        for api in APIS.values()
+        for version in range(api.min_version, api.max_version + 1)
+        for is_request in (True, False)
+    ]
 
 
 def request_routes() -> list[Route]:
@@ -45,7 +46,8 @@ def messages(cls: type, version: int, *, records: bool = True) -> st.SearchStrat
         for name, field in schema_of(cls).fields
         if version in field.versions
     }
-    return st.builds(cls, **fields)
+    # Not st.builds, which makes values up for the fields of a NamedTuple that have defaults.
+    return st.fixed_dictionaries(fields).map(lambda values: cls(**values))
 
 
 def _values(name: str, field: Field, version: int, *, records: bool) -> st.SearchStrategy[Any]:

@@ -1,9 +1,7 @@
 """Every version of every API, against two codecs by other hands."""
 
-from typing import Any
-
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from protocol.decoding import compile_decoder
@@ -12,45 +10,47 @@ from tests.protocol import oracles
 from tests.protocol.messages import Route, messages, routes
 
 _quick = settings(
-    max_examples=12, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=8,
+    # A counterexample need not be the smallest: looking for that takes minutes with codecs this slow.
+    phases=[Phase.generate],
+    derandomize=True,
+    deadline=None,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
-
-
-def _codec(route: Route) -> tuple[Any, Any]:
-    return compile_encoder(route.cls, route.version), compile_decoder(route.cls, route.version)
 
 
 @pytest.mark.parametrize("route", routes(), ids=str)
 @_quick
 @given(data=st.data())
 def test_what_is_written_is_read_back(route: Route, data: st.DataObject) -> None:
-    encode, decode = _codec(route)
     message = data.draw(messages(route.cls, route.version))
+    decode = compile_decoder(route.cls, route.version)
 
-    body = encode(message)
+    body = compile_encoder(route.cls, route.version)(message)
 
     assert decode(body, 0) == message
     assert decode(b"head" + body + b"trailing", 4) == message
 
 
-@pytest.mark.parametrize("route", filter(oracles.in_kio, routes()), ids=str)
+@pytest.mark.parametrize("route", [route for route in routes() if oracles.in_kio(route)], ids=str)
 @_quick
 @given(data=st.data())
 def test_kio_reads_and_writes_the_same(route: Route, data: st.DataObject) -> None:
-    encode, _ = _codec(route)
     # kio looks into records, where we do not.
     message = data.draw(messages(route.cls, route.version, records=False))
-    body = encode(message)
+
+    body = compile_encoder(route.cls, route.version)(message)
 
     assert oracles.by_kio(route, body) == (message, body)
 
 
-@pytest.mark.parametrize("route", filter(oracles.in_kafka_python, routes()), ids=str)
+@pytest.mark.parametrize("route", [route for route in routes() if oracles.in_kafka_python(route)], ids=str)
 @_quick
 @given(data=st.data())
 def test_kafka_python_reads_and_writes_the_same(route: Route, data: st.DataObject) -> None:
-    encode, _ = _codec(route)
-    message = data.draw(messages(route.cls, route.version))
-    body = encode(message)
+    message = oracles.for_kafka_python(route, data.draw(messages(route.cls, route.version)))
+
+    body = compile_encoder(route.cls, route.version)(message)
 
     assert oracles.by_kafka_python(route, body) == (message, body)
