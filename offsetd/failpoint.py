@@ -2,7 +2,8 @@
 
 The variable holds `name=action` pairs joined by commas; an action is `exit`, `sleep:<ms>` or `error:<errno name>`, and
 may end with `@<n>`: only the n-th time the place is passed. `sync=...` is read by the sync helper, another process.
-`hold:<path>` is for places that ask `held`: they wait, and let the loop go on, for as long as there is such a file.
+`hold:<path>` is for places that ask `held`: they wait, and let the loop go on, for as long as there is such a file;
+with `@<n>` only at the n-th.
 """
 
 import errno
@@ -33,10 +34,12 @@ def failpoint(name: str) -> None:
         _run(name)
 
 
-def held(name: str) -> bool:
-    """Tell whether a test wants this place to wait still."""
+def held(name: str, turn: int) -> bool:
+    """Tell whether a test wants this place to wait still, the n-th time that it is passed."""
     action = _actions.get(name)
-    return action is not None and action.verb == "hold" and Path(action.value).exists()
+    if action is None or action.verb != "hold" or action.hit not in (None, turn):
+        return False
+    return Path(action.value).exists()
 
 
 def arm(text: str) -> None:
@@ -54,8 +57,8 @@ def arm(text: str) -> None:
         known = known or (verb == "hold" and value != "")
         if not equals or not known or (hit and not hit.isdecimal()):
             raise ValueError(
-                f"{VARIABLE} holds {pair!r}; want name=exit, name=sleep:<ms> or name=error:<errno name>, "
-                "each with @<n> behind it or not, or name=hold:<path>"
+                f"{VARIABLE} holds {pair!r}; want name=exit, name=sleep:<ms>, name=error:<errno name> "
+                "or name=hold:<path>, each with @<n> behind it or not"
             )
         _actions[name] = _Action(verb, value, int(hit) if hit else None)
 

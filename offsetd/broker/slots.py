@@ -42,7 +42,7 @@ class Slots:
         """Fill the tables slot by slot, in slices; each slot answers as soon as it is whole. Yields offsets so far."""
         loaded = 0
         for slot, table in enumerate(self.tables):
-            while held("load_slot"):
+            while held("load_slot", slot + 1):
                 yield loaded
             for count in log.load(table):
                 yield loaded + count
