@@ -7,7 +7,8 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
 
 import structlog
 
@@ -21,20 +22,21 @@ from offsetd.journal.checkpoint import CheckpointRefused
 from offsetd.journal.directory import BrokerDirectory, DirectoryLock, DirectoryRefused, open_directory
 from offsetd.journal.engine import EngineSettings, JournalEngine
 from offsetd.journal.examine import JournalRefused
-from offsetd.journal.syncer import Syncer
+from offsetd.journal.syncer import Syncer, SyncerGone
+from offsetd.journal.writer import EXIT_CODE as JOURNAL_FAILED
 from offsetd.observed import Live, Observed
 from offsetd.progress import Progress
-from offsetd.record import UnknownEntry
 from offsetd.server.limits import ServerLimits
 from offsetd.server.listener import Listener
-from offsetd.settings import Settings
+from offsetd.settings import Address, Settings
 
 logger = structlog.get_logger()
 
 #: The loop goes on with its clients after so much of the load.
 _SLICE_SECONDS = 0.002
 _TICK_SECONDS = 1.0
-_FORCED_EXIT_CODE = 130
+_REFUSED_EXIT_CODE: Final = 1
+_FORCED_EXIT_CODE: Final = 130
 
 
 class Daemon:
@@ -44,8 +46,11 @@ class Daemon:
         self._settings = settings
         self._observed = Observed()
         self._clock = MachineClock()
-        self._started = time.monotonic()
+        self._load_began = 0.0
+        # Why it ends by itself, and the exit code that says so.
         self._failure: str | None = None
+        self._exit_code = 0
+        self._asked_to_stop = False
         self._stopping: asyncio.Event
         self._directory: BrokerDirectory
         self._lock: DirectoryLock
@@ -69,7 +74,11 @@ class Daemon:
         except DirectoryRefused as refused:
             return str(refused)
         self._cluster_id = identity.cluster_id
-        self._syncer.start()
+        try:
+            self._syncer.start()
+        except (SyncerGone, OSError) as error:
+            self._lock.release()
+            return str(error)
         return None
 
     async def run(self) -> int:
@@ -114,19 +123,17 @@ class Daemon:
             groups_max=settings.metrics_groups_max,
         )
         try:
-            port = await self._listener.start(settings.listeners.host, settings.listeners.port)
-            if settings.listeners.port == 0:
-                self._broker.identity = Identity(
-                    self._cluster_id, settings.broker_id, *settings.advertised(bound_port=port)
-                )
+            port = await _listen(self._listener.start, settings.listeners, "listeners, --listen")
             http_port = None
             if settings.http_listeners is not None:
-                http_port = await http.start(settings.http_listeners.host, settings.http_listeners.port)
-        except OSError as error:
-            print(f"offsetd: cannot listen: {error.strerror or error}", file=sys.stderr)
+                http_port = await _listen(http.start, settings.http_listeners, "http.listeners, --http")
+        except CannotListen as refused:
+            print(f"offsetd: {refused}", file=sys.stderr)
             await self._listener.stop(timeout_ms=0)
             self._syncer.close()
-            return 1
+            self._lock.release()
+            return _REFUSED_EXIT_CODE
+        self._broker.identity = Identity(self._cluster_id, settings.broker_id, *settings.advertised(bound_port=port))
         logger.info(
             "broker_started",
             release=__version__,
@@ -138,7 +145,16 @@ class Daemon:
             data=str(settings.data_dir),
             flush=_flush_words(settings),
         )
+        if settings.log_flush_interval_messages > 1:
+            logger.warning(
+                "commits_acknowledged_before_sync",
+                reason="a power cut or a crash of the operating system can lose what was acknowledged since the last "
+                "sync; only log.flush.interval.messages=1 promises more",
+                sync_after_records=settings.log_flush_interval_messages,
+                sync_after_ms=settings.log_flush_interval_ms,
+            )
         work = asyncio.create_task(self._work())
+        work.add_done_callback(self._worked)
         await self._stopping.wait()
         code = await self._close(http, work)
         logger.info("broker_stopped", exit_code=code)
@@ -147,35 +163,53 @@ class Daemon:
     # --- what runs beside the requests ------------------------------------------------------------------------------
 
     async def _work(self) -> None:
-        """Load, then sweep and let the engine do what is due, until cancelled."""
+        """Load, then keep house, until cancelled."""
         try:
             await self._load()
-        except (JournalRefused, CheckpointRefused, UnknownEntry, OSError) as error:
-            # Never "no offset": what is not whole refuses, and the daemon ends so that nobody overlooks it.
-            self._broker.slots.fail_loading()
-            self._failure = str(error)
+        except (JournalRefused, CheckpointRefused, SyncerGone, OSError) as error:
             # The words say it all to an operator; a traceback would hide them.
             logger.error("load_failed", reason=str(error))  # noqa: TRY400
-            self._stopping.set()
+            self._fail(str(error), JOURNAL_FAILED if isinstance(error, SyncerGone) else _REFUSED_EXIT_CODE)
             return
+        await self._keep_house()
+
+    def _worked(self, work: "asyncio.Task[None]") -> None:
+        """End the daemon for a fault of our own too: without its work it would load, expire and compact no more."""
+        error = None if work.cancelled() else work.exception()
+        if error is not None:
+            logger.error("daemon_failed", reason=repr(error), exc_info=error)
+            self._fail(repr(error), JOURNAL_FAILED)
+
+    def _fail(self, reason: str, exit_code: int) -> None:
+        # Never "no offset": what is not whole refuses for as long as the daemon still answers.
+        self._broker.slots.fail_loading()
+        self._failure = reason
+        self._exit_code = exit_code
+        self._stopping.set()
+
+    async def _keep_house(self) -> None:
+        """Sweep, and let the engine do what is due."""
         expiries = self._broker.expiries()
         interval = self._settings.offsets_retention_check_interval_ms / 1000
         due = time.monotonic() + interval
         while True:
             await asyncio.sleep(_TICK_SECONDS)
-            self._engine.tick(self._clock.wall_ms())
+            try:
+                self._engine.tick(self._clock.wall_ms())
+            except OSError as error:
+                # Looking at the directory failed: commits and fetches do not depend on that, and it is tried again.
+                logger.warning("tick_failed", reason=str(error))
             if time.monotonic() >= due:
                 due = time.monotonic() + interval
                 await _sliced(expiries.sweep())
 
     async def _load(self) -> None:
-        began = time.monotonic()
+        self._load_began = time.monotonic()
         progress = Progress(sys.stderr)
         with contextlib.closing(progress):
             await _sliced(self._engine.open(), progress.scanned)
             await _sliced(self._broker.load(), lambda count: self._loaded(count, progress))
-        took = time.monotonic() - began
-        self._observed.load_seconds = took
+        took = self._observed.load_seconds = time.monotonic() - self._load_began
         offsets = self._broker.slots.live()
         logger.info(
             "slots_loaded",
@@ -188,6 +222,7 @@ class Daemon:
 
     def _loaded(self, count: int, progress: Progress) -> None:
         self._observed.load_records = count
+        self._observed.load_seconds = time.monotonic() - self._load_began
         progress.loaded(count, self._load_share())
 
     def _load_share(self) -> float:
@@ -244,21 +279,34 @@ class Daemon:
     # --- the end ----------------------------------------------------------------------------------------------------
 
     def _stop(self, number: int) -> None:
-        if self._stopping.is_set():
+        if self._asked_to_stop:
             # Asked twice: what is acknowledged is on disk anyway.
             os._exit(_FORCED_EXIT_CODE)
+        self._asked_to_stop = True
         logger.info("stop_requested", signal=signal.Signals(number).name)
         self._stopping.set()
 
     async def _close(self, http: HttpServer, work: "asyncio.Task[None]") -> int:
         await self._listener.stop(timeout_ms=self._settings.shutdown_timeout_ms)
         work.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await work
+        await asyncio.wait([work])
         await self._engine.close()
         await http.stop()
         self._lock.release()
-        return 0 if self._failure is None else 1
+        return self._exit_code
+
+
+class CannotListen(Exception):
+    """An address cannot be had; the words say which, why, and where it was asked for."""
+
+
+async def _listen(start: Callable[[str, int], Awaitable[int]], address: Address, asked_by: str) -> int:
+    try:
+        return await start(address.host, address.port)
+    except OSError as error:
+        # The loop writes the address once more before the reason.
+        reason = (error.strerror or str(error)).rpartition("): ")[2]
+        raise CannotListen(f"cannot listen on {address} ({asked_by}): {reason}") from error
 
 
 async def _sliced(work: Iterator[int], heard: Callable[[int], None] = lambda _: None) -> None:

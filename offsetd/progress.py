@@ -32,7 +32,8 @@ class Progress:
         if self._shows and now - self._drawn_at >= _EVERY_SECONDS:
             self._drawn_at = now
             self._drawn = True
-            self._stream.write(f"\r\x1b[K{text}")
+            # Back to the line's beginning, so that a log line that comes between stands over the bar, not behind it.
+            self._stream.write(f"\r\x1b[K{text}\r")
             self._stream.flush()
 
     def close(self) -> None:

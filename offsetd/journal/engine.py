@@ -9,20 +9,25 @@ from typing import Final
 import structlog
 
 from offsetd import __version__
+from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint, directory_bytes
 from offsetd.journal.compaction import Compaction
 from offsetd.journal.directory import BrokerDirectory, decode_cluster_id
+from offsetd.journal.examine import JournalRefused
 from offsetd.journal.files import OsFiles
+from offsetd.journal.fold import FoldRefused
+from offsetd.journal.history import list_history
 from offsetd.journal.history import size as history_size
 from offsetd.journal.load import Loader
 from offsetd.journal.policy import WriterSettings
 from offsetd.journal.recovery import Recovered, recover
 from offsetd.journal.reserve import Reserve
+from offsetd.journal.segment import segment_name
 from offsetd.journal.syncer import Syncer
 from offsetd.journal.writer import JournalWriter
 from offsetd.log import Refused, Settled
 from offsetd.observed import Observed
-from offsetd.record import encode_opening
+from offsetd.record import UnknownEntry, encode_opening
 from offsetd.table import SlotTable
 
 logger = structlog.get_logger()
@@ -133,7 +138,7 @@ class JournalEngine:
             cluster=decode_cluster_id(self._cluster_id),
             slots=self._slots,
             after_number=loader.folded_number,
-            on_batch=loader.add_batch,
+            on_batch=self._take_batch,
         )
         if recovered.torn is not None:
             self._observed.recovered_torn_bytes = recovered.torn.size
@@ -147,7 +152,7 @@ class JournalEngine:
             )
         self._epoch = max(loader.epoch, recovered.last_epoch) + 1
         settings = self._settings
-        self._writer = JournalWriter(
+        writer = JournalWriter(
             directory=self._directory.journal,
             cluster=decode_cluster_id(self._cluster_id),
             epoch=self._epoch,
@@ -168,17 +173,47 @@ class JournalEngine:
             on_refused=self._on_refused,
             on_sealed=self._sealed,
         )
-        self._writer.open()
+        writer.open()
+        # Only now: one that could not be opened has nothing to settle when the engine is closed.
+        self._writer = writer
         # Sealed in an earlier life, when the segment after each was created.
         for sealed, after in pairwise(recovered.segments):
             self._compaction.add(sealed.path, after.header.created_ms)
-        self._writer.append(encode_opening(self._epoch, self._clock(), __version__), _NOBODY)
+        writer.append(encode_opening(self._epoch, self._clock(), __version__), _NOBODY)
 
     def _open_checkpoint(self) -> Checkpoint:
-        path = self._directory.checkpoint
-        if not Checkpoint.exists(path) and not any(self._directory.journal.iterdir()):
+        directory = self._directory
+        path = directory.checkpoint
+        if not Checkpoint.exists(path) and not any(directory.journal.iterdir()) and not list_history(directory.history):
             return Checkpoint.create(path, cluster_id=self._cluster_id, made_by=f"offsetd {__version__}")
+        # Where there was ever anything, a checkpoint that is gone is a loss and not a beginning.
         return Checkpoint.open(path, cluster_id=self._cluster_id)
+
+    def _take_batch(self, batch: Batch) -> None:
+        """Hand a batch of the tail to the loader; what it will not take is named by its place."""
+        assert self._loader is not None, "the tail is read before the slots are loaded"
+        try:
+            self._loader.add_batch(batch)
+        except UnknownEntry as unknown:
+            raise JournalRefused(
+                self._segment_of(batch.number),
+                batch.position,
+                f"batch {batch.number} holds an entry of kind {unknown.kind} version {unknown.version}, which this "
+                "release does not know",
+                "It was written by a newer offsetd: start that release, or a later one",
+            ) from unknown
+        except FoldRefused as refused:
+            raise JournalRefused(
+                self._segment_of(batch.number),
+                batch.position,
+                f"batch {batch.number} does not follow the checkpoint, which ends with batch {refused.folded_number}",
+                "Bring back the checkpoint and the journal that belong together",
+            ) from refused
+
+    def _segment_of(self, number: int) -> Path:
+        """Return the segment that holds a batch."""
+        paths = [segment.path for segment in list_history(self._directory.journal)]
+        return max((path for path in paths if path.name <= segment_name(number)), default=self._directory.journal)
 
     def _sequences(self) -> list[int]:
         """Return the next sequence of every slot, also of those that are still being loaded."""
@@ -230,9 +265,10 @@ class JournalEngine:
     async def close(self) -> None:
         """Settle what was appended and stop cleanly; a compaction under way goes on at the next start."""
         await self._compaction.stop()
-        if self._loader is not None:
-            self._loader.close()
         if self._writer is not None:
             await self._writer.close()
         else:
             self._syncer.close()
+        # Last: should the writer roll once more, it asks for the sequences of slots that were never loaded.
+        if self._loader is not None:
+            self._loader.close()
