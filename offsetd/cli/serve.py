@@ -1,30 +1,17 @@
 """`offsetd serve`: introduces the rooms to each other and keeps them company until a signal comes."""
 
-import os
 import sys
-from pathlib import Path
 
 import click
 
-from offsetd.settings import ConfigError, Settings, load_settings
+from offsetd.cli.options import with_settings
+from offsetd.settings import Settings
 
 
 @click.command()
-@click.option("--config", type=click.Path(path_type=Path), default=None, help="A TOML file of settings.")
-@click.option("--data", default=None, help="The data directory (data.dir). Default: ./data.")
-@click.option("--listen", default=None, help="HOST:PORT for Kafka clients (listeners). Default: 127.0.0.1:9092.")
-@click.option("--advertise", default=None, help="HOST:PORT that clients are told (advertised.listeners).")
-@click.option("--http", default=None, help="HOST:PORT for metrics and health (http.listeners).")
-def command(config: Path | None, data: str | None, listen: str | None, advertise: str | None, http: str | None) -> None:
-    """Run the daemon."""
-    flags = {"data.dir": data, "listeners": listen, "advertised.listeners": advertise, "http.listeners": http}
-    try:
-        settings = load_settings(
-            config, os.environ, {name: value for name, value in flags.items() if value is not None}
-        )
-    except ConfigError as error:
-        click.echo(f"offsetd: {error}", err=True)
-        sys.exit(1)
+@with_settings
+def command(settings: Settings) -> None:
+    """Run the broker until SIGTERM or SIGINT; a second signal ends it at once."""
     sys.exit(run(settings))
 
 
