@@ -186,6 +186,10 @@ class Commits:
         waiter.refuse = lambda _: ready
         self._waiters.append(entry, waiter, client)
 
+    def held_bytes(self) -> int:
+        """Return about how much memory the commits take that are on their way."""
+        return self._waiters.held_bytes()
+
     # --- after the log ----------------------------------------------------------------------------------------------
 
     def on_settled(self, waiters: Sequence[object]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from offsetd.broker.client import Client, Clock
-from offsetd.broker.turns import Turn, Turns
+from offsetd.broker.turns import REQUEST_BYTES_LEAST, Turn, Turns
 from offsetd.log import Log
 from offsetd.record import Entry, Who
 from offsetd.table import SlotTable
@@ -16,6 +16,7 @@ class Waiter(Turn):
 
     __slots__ = (
         "answered",
+        "appended",
         "entry",
         "group_id",
         "ready",
@@ -31,6 +32,7 @@ class Waiter(Turn):
     def __init__(self, table: SlotTable, group_id: str, time_ms: int, who: Who) -> None:
         self.read = None
         self.reply = None
+        self.held_bytes = REQUEST_BYTES_LEAST
         self.table = table
         self.group_id = group_id
         self.time_ms = time_ms
@@ -41,7 +43,9 @@ class Waiter(Turn):
         self.turns: Turns | None = None
         self.ready = b""
         self.refuse: Callable[[Code], bytes] | None = None
+        # When its request came in, for the latency, and when it was appended, for the time-out.
         self.started = 0.0
+        self.appended = 0.0
         self.answered = False
 
 
@@ -60,9 +64,8 @@ class Waiters:
         pending = self.pending
         pending[waiter.group_id] = pending.get(waiter.group_id, 0) + 1
         self._unsettled[waiter] = None
-        if client is None:
-            waiter.started = self._clock.monotonic()
-        else:
+        waiter.appended = self._clock.monotonic()
+        if client is not None:
             waiter.started = client.received_at
             waiter.turns = client.turns
             client.turns.wait(waiter)
@@ -78,15 +81,19 @@ class Waiters:
         else:
             del pending[waiter.group_id]
 
-    def older_than(self, started: float) -> list[Waiter]:
+    def older_than(self, appended: float) -> list[Waiter]:
         """Return those that have waited since before a moment and were not answered yet."""
         late = []
         for waiter in self._unsettled:
-            if waiter.started > started:
+            if waiter.appended >= appended:
                 break
             if not waiter.answered:
                 late.append(waiter)
         return late
+
+    def held_bytes(self) -> int:
+        """Return about how much memory they take, whether or not their clients still wait."""
+        return sum(waiter.held_bytes for waiter in self._unsettled)
 
     def __len__(self) -> int:
         return len(self._unsettled)

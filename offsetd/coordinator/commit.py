@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import repeat
 from struct import Struct
 
 from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX, Limits
@@ -54,33 +55,35 @@ def decide_commit(
 ) -> Decision:
     """Turn one commit into columns to append; leave everything as it is."""
     refusal = _refuse_group(request, version, group)
-    answers: dict[str, list[OffsetCommitResponsePartition]] = {}
-    late: dict[str, list[OffsetCommitResponsePartition]] = {}
+    misplaced: dict[str, list[OffsetCommitResponsePartition]] = {}
+    answers: list[tuple[str, list[OffsetCommitResponsePartition]]] = []
     accepted: list[TopicOffsets] = []
     refused = False
     for topic in request.topics:
         kept: list[OffsetCommitRequestPartition] = []
+        placed: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             code = _refuse_place(topic.name, partition.partition_index, topics, limits)
-            place = answers if code is not Code.NONE else late
+            rows = placed if code is Code.NONE else misplaced.setdefault(topic.name, [])
             if code is Code.NONE:
                 code = refusal if refusal is not Code.NONE else _refuse_metadata(partition, limits)
             if code is Code.NONE:
                 kept.append(partition)
             else:
                 refused = True
-            place.setdefault(topic.name, []).append(
-                OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
-            )
+            rows.append(OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code))
+        if placed:
+            answers.append((topic.name, placed))
         if kept:
             accepted.append(_columns(topic, kept, request.retention_time_ms, now_ms))
-    # Kafka lists what it refused for the topic's sake first, then the rest in the order of the request.
-    for name, partitions in late.items():
-        answers.setdefault(name, []).extend(partitions)
+    if misplaced:
+        # Kafka lists what it refused for the topic's sake first, and adds the rest to the topics that are there by
+        # then; where it refused nothing so, a topic that was named twice is answered twice.
+        for name, placed in answers:
+            misplaced.setdefault(name, []).extend(placed)
+        answers = list(misplaced.items())
     reply = OffsetCommitResponse(
-        topics=tuple(
-            OffsetCommitResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in answers.items()
-        )
+        topics=tuple(OffsetCommitResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in answers)
     )
     return Decision(tuple(accepted), reply, refused)
 
@@ -144,13 +147,19 @@ def unchanged_since(group: Group, topics: Sequence[TopicOffsets]) -> int | None:
     """Return the oldest stored commit time if the commit would change nothing but times, else None."""
     oldest: int | None = None
     for name, partitions, offsets, epochs, times, expiries, metadata in topics:
+        if times is not None or expiries is not None:
+            return None
         cells = group.topics.get(name)
         start = run_start(partitions)
-        if cells is None or start < 0 or times is not None or expiries is not None:
-            return None
-        size = len(cells) // ROW_BYTES
         end = start + len(partitions) // 4
-        if end > size or cells[8 * start : 8 * end] != offsets:
+        if cells is None or start < 0 or end > len(cells) // ROW_BYTES:
+            moment = _rows_unchanged_since(group, name, partitions, offsets, epochs, metadata)
+            if moment is None:
+                return None
+            oldest = moment if oldest is None else min(oldest, moment)
+            continue
+        size = len(cells) // ROW_BYTES
+        if cells[8 * start : 8 * end] != offsets:
             return None
         if cells[16 * size + 4 * start : 16 * size + 4 * end] != (epochs or b"\xff" * 4 * (end - start)):
             return None
@@ -164,3 +173,27 @@ def unchanged_since(group: Group, topics: Sequence[TopicOffsets]) -> int | None:
         moment = min(Struct(f">{end - start}q").unpack_from(cells, 8 * (size + start)))
         oldest = moment if oldest is None else min(oldest, moment)
     return None if oldest == ABSENT_MS else oldest
+
+
+def _rows_unchanged_since(
+    group: Group,
+    name: str,
+    partitions: bytes,
+    offsets: bytes,
+    epochs: bytes | None,
+    metadata: tuple[tuple[int, str], ...] | None,
+) -> int | None:
+    """Do the same for partitions that are not neighbours, row by row; most differ in their first."""
+    count = len(partitions) // 4
+    leaders = repeat(-1) if epochs is None else Struct(f">{count}i").unpack(epochs)
+    texts = dict(metadata or ())
+    oldest: int | None = None
+    rows = zip(Struct(f">{count}i").unpack(partitions), Struct(f">{count}q").unpack(offsets), leaders, strict=False)
+    for place, (partition, offset, leader) in enumerate(rows):
+        stored = group.get(name, partition)
+        if stored is None or stored.expiry_ms is not None:
+            return None
+        if (stored.offset, stored.leader_epoch, stored.metadata) != (offset, leader, texts.get(place, "")):
+            return None
+        oldest = stored.time_ms if oldest is None else min(oldest, stored.time_ms)
+    return oldest
