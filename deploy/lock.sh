@@ -10,3 +10,6 @@ trap 'rm -rf "$tools"' EXIT
 options=(--universal --python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-find-links --quiet)
 "$tools/venv/bin/uv" pip compile "${options[@]}" pyproject.toml -o requirements/run.txt
 "$tools/venv/bin/uv" pip compile "${options[@]}" pyproject.toml --group dev requirements/build.in -o requirements/dev.txt
+# What an image is built with: the builds of development less what editable installs need.
+sed '/^editables==/d' requirements/build.in | "$tools/venv/bin/uv" pip compile "${options[@]}" - -o requirements/build.txt
+"$tools/venv/bin/uv" pip compile "${options[@]}" deploy/checks.in -o deploy/checks.txt
