@@ -59,6 +59,13 @@ class CheckpointRefused(Exception):
         self.advice = advice
 
 
+class CheckpointLost(CheckpointRefused):
+    """What it held is gone, harmed or not ours; history may bring it back."""
+
+    def __init__(self, path: Path, reason: str, advice: str = _REBUILD) -> None:
+        super().__init__(path, reason, advice)
+
+
 def row_key(slot: int, group_id: str, topic: str) -> bytes:
     """Return the key of one row; a group's rows are neighbours, its own row (topic "") first."""
     group = group_id.encode()
@@ -222,7 +229,7 @@ class Checkpoint:
     def _open(self) -> Any:
         if not (self._directory / "CURRENT").is_file():
             reason = "is damaged: it has no file CURRENT" if self._directory.exists() else "is missing"
-            raise CheckpointRefused(self._directory, reason, _REBUILD)
+            raise CheckpointLost(self._directory, reason)
         try:
             return self._open_locked(checked=True)
         except plyvel.CorruptionError as error:
@@ -261,7 +268,7 @@ class Checkpoint:
         try:
             version = self._meta(_META_FORMAT)
             if not isinstance(version, int) or version < 1:
-                raise CheckpointRefused(self._directory, "is damaged: it does not say its format", _REBUILD)
+                raise CheckpointLost(self._directory, "is damaged: it does not say its format")
             if version > FORMAT:
                 raise CheckpointRefused(
                     self._directory,
@@ -270,7 +277,7 @@ class Checkpoint:
                 )
             owner = self._meta(_META_CLUSTER)
             if owner != cluster_id:
-                raise CheckpointRefused(
+                raise CheckpointLost(
                     self._directory,
                     f"belongs to the cluster {owner}, this is {cluster_id}",
                     f"Bring back the checkpoint of this cluster; {_REBUILD}",
@@ -280,15 +287,15 @@ class Checkpoint:
         except plyvel.Error as error:
             raise self._damaged(error) from error
         except (TypeError, ValueError) as error:
-            raise CheckpointRefused(self._directory, "is damaged: it does not say where it ends", _REBUILD) from error
+            raise CheckpointLost(self._directory, "is damaged: it does not say where it ends") from error
         return Place(number=number, crc=crc, epoch=epoch, time_ms=time_ms, slots=slots)
 
     def _meta(self, key: bytes) -> Any:
         packed = self._db.get(key, verify_checksums=True)
         return None if packed is None else msgpack.unpackb(packed, use_list=False)
 
-    def _damaged(self, error: Exception) -> CheckpointRefused:
-        return CheckpointRefused(self._directory, f"is damaged: {_words(error)}", _REBUILD)
+    def _damaged(self, error: Exception) -> CheckpointLost:
+        return CheckpointLost(self._directory, f"is damaged: {_words(error)}")
 
 
 def _place_rows(place: Place) -> tuple[tuple[bytes, bytes], ...]:

@@ -65,7 +65,7 @@ def fold_segments(
     def batches() -> Iterator[Batch]:
         last = checkpoint.place.number
         for path in segments:
-            for batch in _read(path, decode_cluster_id(cluster_id), after_number=checkpoint.place.number):
+            for batch in read_sealed(path, decode_cluster_id(cluster_id), after_number=checkpoint.place.number):
                 last = batch.number
                 yield batch
             read.append((path, last))
@@ -87,7 +87,14 @@ def fold_segments(
     return done
 
 
-def _read(path: Path, cluster: bytes, *, after_number: int) -> Iterator[Batch]:
+def read_sealed(path: Path, cluster: bytes, *, after_number: int) -> Iterator[Batch]:
+    """Yield the batches of a sealed segment above a number, after a look at whose it is.
+
+    Raises:
+        SegmentRefused: it is missing, misnamed or of another cluster.
+        Damage: it cannot be read to its end.
+        NewerFormat: a later offsetd wrote it.
+    """
     number = segment_number(path.name)
     if number is None:
         raise SegmentRefused(path, "does not have the name of a segment")

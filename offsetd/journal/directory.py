@@ -125,22 +125,38 @@ class DirectoryLock:
             DirectoryRefused: another process has it, or the file system cannot lock.
         """
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o640)
+        self._lock(descriptor, fcntl.LOCK_EX)
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+
+    def share(self) -> None:
+        """Take the lock to read: beside other readers, never beside a daemon. Changes nothing in the directory.
+
+        Raises:
+            DirectoryRefused: a daemon has it, or the file system cannot lock.
+        """
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return  # a copy without its lock: no daemon uses that
+        self._lock(descriptor, fcntl.LOCK_SH)
+
+    def _lock(self, descriptor: int, how: int) -> None:
+        try:
+            fcntl.flock(descriptor, how | fcntl.LOCK_NB)
         except OSError as error:
             holder = os.pread(descriptor, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(descriptor)
             if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
                 raise DirectoryRefused(
-                    f"{self._path.parent} is in use by the process {holder}: one daemon per data directory. "
-                    "Stop that one, or give this one another --data."
+                    f"{self._path.parent} is in use by the process {holder}, or by an `offsetd journal` command: one "
+                    "daemon per data directory, and none while a command looks at it. Stop that one, or give this one "
+                    "another --data."
                 ) from None
             raise DirectoryRefused(
                 f"{self._path} cannot be locked ({error.strerror}), so nothing would keep a second daemon out. "
                 "Put the data directory on a local file system."
             ) from error
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
         self._descriptor = descriptor
 
     def release(self) -> None:
@@ -210,9 +226,12 @@ def read_identity(data: Path, broker_id: int) -> Identity:
     top = _load(OsFiles(), data / IDENTITY)
     if top is None:
         raise DirectoryRefused(f"{data} is no data directory: it has no {IDENTITY}.")
-    if not broker_directory(data, broker_id).path.is_dir():
-        raise DirectoryRefused(f"{data} holds nothing of broker {broker_id}.")
-    return Identity(_text(top, "cluster_id", data), broker_id, _number(top, "slots", data))
+    broker = broker_directory(data, broker_id)
+    if not broker.path.is_dir():
+        raise DirectoryRefused(f"{data} holds nothing of broker {broker_id}; broker.id says which one is meant.")
+    identity = Identity(_text(top, "cluster_id", data), broker_id, _number(top, "slots", data))
+    _check_broker(OsFiles(), broker, identity)
+    return identity
 
 
 @contextmanager
@@ -265,6 +284,21 @@ def _open_cluster(
 
 
 def _open_broker(files: Files, broker: BrokerDirectory, identity: Identity) -> None:
+    if not _check_broker(files, broker, identity):
+        members = {"format": FORMAT, "cluster_id": identity.cluster_id, "broker_id": identity.broker_id}
+        _save(files, broker.path / IDENTITY, members)
+    for directory in (broker.journal, broker.quarantine, broker.history.parent, broker.history):
+        if not directory.is_dir():
+            files.make_directory(directory)
+            sync_directory(files, directory.parent)
+
+
+def _check_broker(files: Files, broker: BrokerDirectory, identity: Identity) -> bool:
+    """Return whether the broker's directory says whose it is; one without data need not.
+
+    Raises:
+        DirectoryRefused: it is another's, or nobody knows whose.
+    """
     path = broker.path / IDENTITY
     found = _load(files, path)
     if found is None:
@@ -273,25 +307,18 @@ def _open_broker(files: Files, broker: BrokerDirectory, identity: Identity) -> N
             raise DirectoryRefused(
                 f"{broker.path} holds data, but no {IDENTITY}, so whose it is cannot be told. Bring the file back."
             )
-        _save(
-            files,
-            path,
-            {"format": FORMAT, "cluster_id": identity.cluster_id, "broker_id": identity.broker_id},
-        )
-    elif _text(found, "cluster_id", path) != identity.cluster_id:
+        return False
+    if _text(found, "cluster_id", path) != identity.cluster_id:
         raise DirectoryRefused(
             f"{broker.path} holds data of the cluster {found['cluster_id']}, "
             f"the directory above is of {identity.cluster_id}. Give each cluster its own directory."
         )
-    elif _number(found, "broker_id", path) != identity.broker_id:
+    if _number(found, "broker_id", path) != identity.broker_id:
         raise DirectoryRefused(
             f"{broker.path} holds data of broker {found['broker_id']}, this is broker {identity.broker_id}. "
             "Give the directory back its name, or set broker.id."
         )
-    for directory in (broker.journal, broker.quarantine, broker.history.parent, broker.history):
-        if not directory.is_dir():
-            files.make_directory(directory)
-            sync_directory(files, directory.parent)
+    return True
 
 
 def _save(files: Files, path: Path, members: dict[str, object]) -> None:

@@ -46,6 +46,18 @@ class JournalRefused(Exception):
         self.advice = advice
 
 
+class JournalDamaged(JournalRefused):
+    """From this place on nothing can be trusted; a repair can put it into quarantine."""
+
+
+class JournalShort(JournalRefused):
+    """The journal ends before what was durable, or before what the checkpoint holds."""
+
+
+class JournalGap(JournalRefused):
+    """The journal begins after the batch that should follow the checkpoint."""
+
+
 REPAIR: Final = (
     "`offsetd journal verify` lists what is whole; `offsetd journal repair` shows what would be lost by putting "
     "everything from there on into quarantine"
@@ -163,6 +175,21 @@ def _check_header(question: Question, path: Path, number: int, header: SegmentHe
         raise JournalRefused(path, 0, reason, "Give it back its name, or move it away if it is a copy")
 
 
+def examine_whole(question: Question, on_batch: Callable[[Batch], None]) -> Findings:
+    """List and read the segments in one go, for those who have no loop to give turns to.
+
+    Raises:
+        JournalRefused: as `list_segments` and `examine`.
+    """
+    steps = examine(question, list_segments(question), on_batch)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            found: Findings = end.value
+            return found
+
+
 def examine(
     question: Question, candidates: list[Candidate], on_batch: Callable[[Batch], None]
 ) -> Generator[int, None, Findings]:
@@ -174,12 +201,12 @@ def examine(
     found = Findings()
     after = question.after_number
     if candidates and after is not None and candidates[0].number > after + 1:
-        raise JournalRefused(
+        raise JournalGap(
             candidates[0].path,
             0,
             f"the journal begins with batch {candidates[0].number}, but the checkpoint ends with batch {after}",
             "Bring back the missing segments or the checkpoint that belongs to this journal; `offsetd journal repair` "
-            "cannot make up what stood between them",
+            "can close the gap where history/ holds all that is missing",
         )
     for place, candidate in enumerate(candidates):
         last = place == len(candidates) - 1
@@ -321,24 +348,24 @@ def _check_end(question: Question, candidates: list[Candidate], found: Findings)
     path = candidates[-1].path if candidates else question.journal
     why = f" ({found.tail.reason})" if found.tail else ""
     if question.durable is not None and question.durable.number > number:
-        raise JournalRefused(
+        raise JournalShort(
             path,
             place,
             f"the journal ends with batch {number}, but batch {question.durable.number} was durable{why}",
             f"Acknowledged commits are missing or damaged. {REPAIR}",
         )
     if question.after_number is not None and question.after_number > number:
-        raise JournalRefused(
+        raise JournalShort(
             path,
             place,
             f"the journal ends with batch {number}, but the checkpoint holds batch {question.after_number}{why}",
             "The checkpoint and the journal do not belong together, or segments are missing. Bring back the segments; "
-            "`offsetd journal repair` cannot make them up",
+            "`offsetd journal repair` can only go on from the checkpoint without them",
         )
 
 
-def _damaged(candidate: Candidate, position: int, reason: str) -> JournalRefused:
-    return JournalRefused(candidate.path, position, f"the journal is damaged: {reason}", REPAIR)
+def _damaged(candidate: Candidate, position: int, reason: str) -> JournalDamaged:
+    return JournalDamaged(candidate.path, position, f"the journal is damaged: {reason}", REPAIR)
 
 
 def _unreadable(path: Path, position: int, error: OSError) -> JournalRefused:

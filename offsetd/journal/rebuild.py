@@ -1,113 +1,126 @@
-"""Rebuilding a lost checkpoint from history, where that and the journal reach back to batch 1 without a gap.
+"""Bringing a checkpoint back from history: made anew from batch 1, or carried on from where an older copy of it ends.
 
-For `offsetd journal repair`. The old checkpoint is put aside and never deleted; the new one takes its place when it is
-whole.
+For `offsetd journal repair`. An old checkpoint is put aside and never deleted; a new one takes its place when it is
+whole. Whether it is needed is not decided here.
 """
 
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from offsetd.failpoint import failpoint
 from offsetd.journal.checkpoint import Checkpoint
-from offsetd.journal.compact import fold_segments
+from offsetd.journal.compact import SegmentRefused, fold_segments, read_sealed
 from offsetd.journal.files import OsFiles, sync_directory
 from offsetd.journal.fold import FoldRefused, Place, follows
-from offsetd.journal.segment import Damage, NewerFormat, read_batches, segment_number
-
-
-class RebuildRefused(Exception):
-    """A checkpoint cannot be rebuilt from what there is."""
+from offsetd.journal.segment import Damage, NewerFormat, load_header, segment_number
 
 
 @dataclass(frozen=True, slots=True)
-class Rebuildable:
-    """Whether a checkpoint can be rebuilt, from which segments of history, up to which batch; or why it cannot be."""
+class Bridge:
+    """The segments of history that lead from a checkpoint's place to the journal, or what stands in the way."""
 
     segments: tuple[Path, ...]
-    last_number: int
+    place: Place
     obstacle: str | None
 
 
-def can_rebuild(history: Sequence[Path], journal: Sequence[Path]) -> Rebuildable:
-    """Look whether the segments of history lead from batch 1 to the first segment of the journal. Reads all of them.
+def find_bridge(history: Sequence[Path], journal: Sequence[Path], *, cluster: bytes, after: Place) -> Bridge:
+    """Look whether history leads from a place to the journal's first segment without a gap. Reads all that is needed.
 
     Args:
-        history: the paths of released segments, in any order.
+        history: the paths of released segments, in any order; all named as segments are.
         journal: the paths of the journal's segments; what they hold is left to a start's recovery.
+        cluster: the cluster's uuid.
+        after: where the checkpoint ends; `Place()` asks for a checkpoint made anew.
     """
-    first = min((_number(path) for path in journal), default=None)
+    first = min(journal, key=_number, default=None)
     if first is None:
-        return Rebuildable((), 0, "the journal has no segment, so where history should lead to cannot be told")
-    needed = tuple(sorted((path for path in history if _number(path) < first), key=_number))
-    place = Place()
+        return Bridge((), after, "the journal has no segment, so where history should lead to cannot be told")
+    paths = sorted((path for path in history if _number(path) < _number(first)), key=_number)
+    nexts = [*map(_number, paths), _number(first)][1:]
+    needed = tuple(path for path, following in zip(paths, nexts, strict=True) if following > after.number + 1)
+    place = after
     for path in needed:
         try:
-            for batch in read_batches(path):
+            for batch in read_sealed(path, cluster, after_number=after.number):
                 follows(place, batch)
                 place = Place(number=batch.number, crc=batch.crc, epoch=batch.epoch, time_ms=batch.time_ms)
         except FoldRefused as refused:
-            gap = f"{path} holds batch {refused.found_number} where batch {place.number + 1} is needed"
-            return Rebuildable(needed, place.number, gap)
-        except (Damage, NewerFormat, OSError) as error:
-            return Rebuildable(needed, place.number, str(error))
-    if place.number != first - 1:
-        return Rebuildable(
-            needed, place.number, f"history ends with batch {place.number}, the journal begins with batch {first}"
-        )
-    return Rebuildable(needed, place.number, None)
+            gap = f"{path} begins with batch {refused.found_number}, which does not follow batch {place.number}"
+            return Bridge(needed, place, gap)
+        except (Damage, NewerFormat, SegmentRefused, OSError) as error:
+            return Bridge(needed, place, str(error).rstrip("."))
+    return Bridge(needed, place, _missed(place, first))
 
 
-def rebuild(
-    checkpoint: Path,
-    history: Sequence[Path],
-    journal: Sequence[Path],
-    *,
-    cluster_id: str,
-    made_by: str,
-    keep_in: Path,
-) -> Place:
-    """Make the checkpoint anew from history; return up to where it then holds the journal.
+def _missed(place: Place, first: Path) -> str | None:
+    """Return why the journal's first segment does not follow what history leads to, None if it does."""
+    if place.number != _number(first) - 1:
+        return f"history ends with batch {place.number}, the journal begins with batch {_number(first)}"
+    try:
+        header = load_header(partial(OsFiles().read, first), path=first)
+    except (Damage, NewerFormat, OSError):
+        return None  # for the journal's recovery to judge; its name says where it begins
+    if header.previous_crc != place.crc:
+        return f"{first} follows another batch {place.number} than the one in history"
+    return None
+
+
+def rebuild(checkpoint: Path, bridge: Bridge, *, cluster_id: str, made_by: str, keep_in: Path) -> Place:
+    """Make the checkpoint anew; return up to where it then holds the journal. Killed anywhere, it can be run again.
 
     Args:
-        checkpoint: its directory; what stands there is moved into `keep_in` first.
-        history: the paths of released segments.
-        journal: the paths of the journal's segments.
+        checkpoint: its directory; what stands there is moved into `keep_in`.
+        bridge: from `Place()` on, without an obstacle.
         cluster_id: whose data it is.
         made_by: noted in the checkpoint.
         keep_in: an existing directory for the old checkpoint, the quarantine.
 
     Raises:
-        RebuildRefused: there is a gap or damage; nothing was changed.
-        SegmentRefused: a segment belongs to another cluster; nothing was changed.
-        CheckpointRefused: LevelDB could not be written, or the old checkpoint is in use.
+        CheckpointRefused: LevelDB could not be written.
     """
-    answer = can_rebuild(history, journal)
-    if answer.obstacle is not None:
-        raise RebuildRefused(f"the checkpoint {checkpoint} cannot be rebuilt: {answer.obstacle}.")
+    assert bridge.obstacle is None, "whoever asks has looked"
     fresh = checkpoint.with_name(checkpoint.name + ".rebuilt")
     shutil.rmtree(fresh, ignore_errors=True)
     with Checkpoint.create(fresh, cluster_id=cluster_id, made_by=made_by) as rebuilt:
-        fold_segments(rebuilt, answer.segments, cluster_id=cluster_id, on_folded=lambda _: None)
+        fold_segments(rebuilt, bridge.segments, cluster_id=cluster_id, on_folded=lambda _: None)
         place = rebuilt.place
     files = OsFiles()
+    failpoint("rebuild_before_swap")
     if checkpoint.exists():
-        checkpoint.rename(_free_name(keep_in, checkpoint.name))
+        checkpoint.rename(free_name(keep_in, checkpoint.name))
         sync_directory(files, keep_in)
+        failpoint("rebuild_within_swap")
     fresh.rename(checkpoint)
     sync_directory(files, checkpoint.parent)
+    failpoint("rebuild_after_swap")
     return place
 
 
-def _number(path: Path) -> int:
-    number = segment_number(path.name)
-    if number is None:
-        raise RebuildRefused(f"{path} does not have the name of a segment.")
-    return number
+def carry_on(checkpoint: Path, bridge: Bridge, *, cluster_id: str) -> Place:
+    """Fold what a checkpoint lacks; return up to where it then holds the journal. Killed anywhere, it can be run again.
+
+    Raises:
+        CheckpointRefused: it cannot be opened or written.
+    """
+    assert bridge.obstacle is None, "whoever asks has looked"
+    with Checkpoint.open(checkpoint, cluster_id=cluster_id) as opened:
+        fold_segments(opened, bridge.segments, cluster_id=cluster_id, on_folded=lambda _: None)
+        return opened.place
 
 
-def _free_name(directory: Path, stem: str) -> Path:
+def free_name(directory: Path, stem: str) -> Path:
+    """Return a path in a directory that nothing stands at yet: the stem with a running number behind it."""
     turn = 1
     while (path := directory / f"{stem}.{turn}").exists():
         turn += 1
     return path
+
+
+def _number(path: Path) -> int:
+    number = segment_number(path.name)
+    assert number is not None, "only segments are asked about"
+    return number
