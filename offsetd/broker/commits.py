@@ -16,6 +16,8 @@ from offsetd.observed import Observed
 from offsetd.record import (
     ENTRY_BYTES_MAX,
     TIME_MS_WIDE,
+    Kind,
+    Reason,
     TopicOffsets,
     Who,
     decode_entries,
@@ -202,12 +204,20 @@ class Commits:
             if waiter.topics is not None:
                 apply_commit(waiter.table, waiter.group_id, waiter.time_ms, waiter.who, waiter.topics)
             else:
-                assert waiter.entry is not None, "what waits is a commit or an entry"
-                apply(waiter.table, waiter.entry)
+                self._apply_entry(waiter)
             self._waiters.remove(waiter)
             if waiter.turns is not None and not waiter.answered:
                 waiter.turns.done(waiter, waiter.ready)
                 latency.observe(now - waiter.started)
+
+    def _apply_entry(self, waiter: Waiter) -> None:
+        table, entry = waiter.table, waiter.entry
+        assert entry is not None, "what waits is a commit or an entry"
+        live = table.live
+        apply(table, entry)
+        if entry[0] == Kind.TOMBSTONE and entry[6] == Reason.EXPIRED:
+            self._observed.expired_offsets += live - table.live
+            self._observed.expired_groups += waiter.group_id not in table.groups
 
     def on_refused(self, waiters: Sequence[object], error: OSError) -> None:
         """Refuse what the log certainly did not keep; clients retry code 15 until there is room again."""

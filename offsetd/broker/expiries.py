@@ -17,6 +17,8 @@ logger = structlog.get_logger()
 
 #: A tombstone names at most this many partitions, so that one entry stays small.
 _PARTITIONS_MAX = 10_000
+#: The loop gets a turn after about so many offsets were looked at: less than a millisecond.
+_SLICE_ROWS = 1000
 _OURSELVES = Who("offsetd", "", "")
 
 
@@ -24,6 +26,7 @@ class Expiries:
     """Looks for expired offsets; made when every slot is loaded, never before."""
 
     def __init__(self, *, slots: Slots, waiters: Waiters, limits: Limits, observed: Observed, clock: Clock) -> None:
+        assert slots.are_whole(), "expiry begins when every slot is loaded: it counts what there is"
         self._slots = slots
         self._waiters = waiters
         self._limits = limits
@@ -39,12 +42,12 @@ class Expiries:
         """Expire what is due; yields the offsets expired so far."""
         monotonic_ms = int(self._clock.monotonic() * 1000)
         now_ms = self._time.now_ms(wall_ms=self._clock.wall_ms(), monotonic_ms=monotonic_ms)
-        retention_ms = self._limits.retention_ms
         due = 0
-        for table in self._slots.tables:
-            for _, topics in expired(table, now_ms=now_ms, retention_ms=retention_ms):
+        for _, _, topics in self._look(now_ms):
+            if topics is None:
+                yield 0
+            else:
                 due += sum(len(partitions) // 4 for _, partitions in topics)
-            yield 0
         live = self._slots.live()
         if is_large(due, live) and not self._postponed:
             self._postponed = True
@@ -57,14 +60,25 @@ class Expiries:
             return
         self._postponed = False
         gone = 0
-        for table in self._slots.tables:
+        for table, group_id, topics in self._look(now_ms):
+            if topics is None:
+                yield gone
             # Nothing awaits between looking and appending, so no commit can come between.
-            for group_id, topics in expired(table, now_ms=now_ms, retention_ms=retention_ms):
-                if group_id not in self._waiters.pending:
-                    gone += self._expire(table, group_id, topics)
-            yield gone
+            elif topics and group_id not in self._waiters.pending:
+                gone += self._expire(table, group_id, topics)
         if gone:
             logger.info("offsets_expired", offsets=gone, live=live - gone)
+
+    def _look(self, now_ms: int) -> Iterator[tuple[SlotTable, str, Sequence[tuple[str, bytes]] | None]]:
+        """Yield each group with what has expired of it, and None in between whenever it is time for others."""
+        left = _SLICE_ROWS
+        for table in self._slots.tables:
+            for group_id, topics in expired(table, now_ms=now_ms, retention_ms=self._limits.retention_ms):
+                left -= 1 + table.groups[group_id].live
+                yield table, group_id, topics
+                if left <= 0:
+                    left = _SLICE_ROWS
+                    yield table, group_id, None
 
     def _expire(self, table: SlotTable, group_id: str, topics: Sequence[tuple[str, bytes]]) -> int:
         gone = 0
@@ -77,6 +91,4 @@ class Expiries:
                 waiter.entry = decode_entries(b"\x91" + entry)[0]
                 self._waiters.append(entry, waiter, None)
                 gone += len(some) // 4
-        self._observed.expired_offsets += gone
-        self._observed.expired_groups += gone >= table.groups[group_id].live
         return gone

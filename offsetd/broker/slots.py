@@ -25,7 +25,6 @@ class Slots:
         self.index = TopicIndex()
         self.tables = [SlotTable(slot, self.index) for slot in range(count)]
         self.states = [SlotState.LOADING] * count
-        self._slots: dict[str, int] = {}
 
     def of(self, group_id: str) -> int:
         """Return the slot of a group."""
@@ -54,6 +53,10 @@ class Slots:
     def fail_loading(self) -> None:
         """Refuse, until a restart, every slot that did not become whole."""
         self.states = [SlotState.FAILED if state is SlotState.LOADING else state for state in self.states]
+
+    def are_whole(self) -> bool:
+        """Tell whether every slot is loaded, so that what no table knows is unknown."""
+        return all(state is SlotState.READY for state in self.states)
 
     def live(self) -> int:
         """Return the number of live offsets."""

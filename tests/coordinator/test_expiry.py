@@ -25,21 +25,36 @@ def table(*, time_ms: int = NOW, expiry_ms: int | None = None) -> SlotTable:
     return made
 
 
+def short(_: str) -> int | None:
+    return WEEK
+
+
+def long(_: str) -> int | None:
+    return 100 * WEEK
+
+
+def for_ever(_: str) -> int | None:
+    return None
+
+
 @pytest.mark.parametrize(("age", "gone"), [(WEEK - 1, False), (WEEK, True)])
 def test_an_offset_expires_exactly_when_its_retention_is_over(age: int, gone: bool) -> None:
-    found = list(expired(table(), now_ms=NOW + age, retention_ms=lambda _: WEEK))
-    assert found == ([("g", (("t", pack(">2i", 0, 1)),))] if gone else [])
+    found = list(expired(table(), now_ms=NOW + age, retention_ms=short))
+
+    assert found == [("g", (("t", pack(">2i", 0, 1)),) if gone else ())]
 
 
 @pytest.mark.parametrize(("late", "gone"), [(-1, False), (0, True)])
 def test_an_expiry_of_its_own_overrides_the_retention_either_way(late: int, gone: bool) -> None:
     own = table(expiry_ms=NOW + 10 * WEEK)
-    assert bool(list(expired(own, now_ms=NOW + 10 * WEEK + late, retention_ms=lambda _: WEEK))) is gone
-    assert bool(list(expired(own, now_ms=NOW + 10 * WEEK + late, retention_ms=lambda _: None))) is gone
+
+    found = [list(expired(own, now_ms=NOW + 10 * WEEK + late, retention_ms=kept)) for kept in (short, long, for_ever)]
+
+    assert [bool(topics) for ((_, topics),) in found] == [gone] * 3
 
 
 def test_retention_may_be_none() -> None:
-    assert not list(expired(table(), now_ms=NOW + 1000 * WEEK, retention_ms=lambda _: None))
+    assert list(expired(table(), now_ms=NOW + 1000 * WEEK, retention_ms=for_ever)) == [("g", ())]
 
 
 def test_a_clock_that_jumps_ahead_makes_nothing_old() -> None:
