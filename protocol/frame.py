@@ -52,17 +52,31 @@ class FrameBuffer:
         Raises:
             ProtocolError: the length prefix is out of bounds; no later frame can be found in this stream.
         """
+        buffer = self._buffer
         body = self._start + _SIZE_BYTES
-        if len(self._buffer) < body:
+        if len(buffer) < body:
+            self._keep_rest()
             return None
-        (size,) = _unpack_size(self._buffer, self._start)
+        (size,) = _unpack_size(buffer, self._start)
         if size > self._limit_bytes:
             raise FrameTooLarge(size_bytes=size, limit_bytes=self._limit_bytes)
         if size < self._least_bytes:
             raise FrameTooSmall(size_bytes=size, least_bytes=self._least_bytes)
         stop = body + size
-        if len(self._buffer) < stop:
+        if len(buffer) < stop:
+            self._keep_rest()
             return None
-        frame = bytes(self._buffer[body:stop])
-        self._start = stop
+        # A slice of ``bytes`` is one copy, but a slice of a ``bytearray`` would be another bytearray.
+        frame = buffer[body:stop] if isinstance(buffer, bytes) else bytes(memoryview(buffer)[body:stop])
+        if stop == len(buffer):
+            # A frame may be large, and its connection idle afterwards.
+            self._buffer, self._start = b"", 0
+        else:
+            self._start = stop
         return frame
+
+    def _keep_rest(self) -> None:
+        """Keep only what has not been taken out, so that a small rest does not hold on to a large read."""
+        if self._start:
+            self._buffer = bytes(memoryview(self._buffer)[self._start :])
+            self._start = 0

@@ -3,6 +3,8 @@
 import asyncio
 import resource
 import socket
+import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -23,10 +25,10 @@ _TICK_SECONDS = 1.0
 class Listener:
     """Accepts clients and hands each a connection to the broker."""
 
-    def __init__(self, broker: Broker, limits: ServerLimits) -> None:
+    def __init__(self, broker: Broker, limits: ServerLimits, *, now: Callable[[], float] = time.monotonic) -> None:
         self._broker = broker
         self._limits = _within_descriptors(limits)
-        self.peers = Peers(self._limits, broker.observed)
+        self.peers = Peers(self._limits, broker.observed, pending_bytes=broker.commits.held_bytes, now=now)
         self._server: asyncio.Server | None = None
         self._ticking: asyncio.TimerHandle | None = None
 
@@ -50,9 +52,10 @@ class Listener:
         return bound
 
     def _tick(self, loop: asyncio.AbstractEventLoop) -> None:
+        # First the next one: whatever goes wrong in this, deadlines go on.
+        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop)
         self.peers.tick()
         self._broker.commits.time_out()
-        self._ticking = loop.call_later(_TICK_SECONDS, self._tick, loop)
 
     def stop_accepting(self) -> None:
         """Take no new connection."""
@@ -62,6 +65,8 @@ class Listener:
     async def stop(self, *, timeout_ms: int) -> None:
         """Let what is in flight be answered, then close every connection."""
         self.stop_accepting()
+        # Otherwise a client that sends the next request on every reply would keep us here until the time is over.
+        self.peers.stop_reading()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         # Looking is cheap and happens once in a daemon's life; an event would cost every reply.

@@ -1,8 +1,11 @@
-"""All connections together: who may come in, who has been silent too long, who holds too much memory."""
+"""All connections together: who may come in, who has been silent too long, who holds too much memory.
+
+Memory is counted as it comes, and once a second anew and exactly, with all that is too small to count as it comes.
+"""
 
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import structlog
@@ -12,6 +15,9 @@ from offsetd.observed import Observed
 from offsetd.server.limits import ServerLimits
 
 logger = structlog.get_logger()
+
+#: Ending a connection that holds less would help nobody.
+_SHED_BYTES_MIN = 64 * 1024
 
 
 class Peer(Protocol):
@@ -23,32 +29,57 @@ class Peer(Protocol):
     frame_since: float
     unsent_since: float
 
+    def is_waiting(self) -> bool:
+        """Tell whether a request waits for its reply."""
+
     def is_idle(self) -> bool:
-        """Tell whether nothing is in flight."""
+        """Tell whether nothing is in flight or half sent."""
 
     def held_bytes(self) -> int:
-        """Memory it holds."""
+        """Memory it holds, but for the commits that are on their way through the log."""
+
+    def stuck_bytes(self) -> int:
+        """How much of it would be free if it were closed."""
 
     def close(self, reason: str, detail: str) -> None:
         """End it."""
 
+    def pause(self) -> None:
+        """Take no more requests from it."""
+
+    def hold(self) -> None:
+        """Take no more requests from it, and make no more replies for it."""
+
     def resume(self) -> None:
-        """Let it read again if it may."""
+        """Go on with it if it may."""
 
 
 class Peers:
     """The open connections, and the limits that they share."""
 
-    def __init__(self, limits: ServerLimits, observed: Observed) -> None:
+    def __init__(
+        self,
+        limits: ServerLimits,
+        observed: Observed,
+        *,
+        pending_bytes: Callable[[], int],
+        now: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.now = now
         self._limits = limits
         self._observed = observed
+        # The memory of commits between append and settled, which outlive their connection.
+        self._pending_bytes = pending_bytes
         self._open: dict[Peer, None] = {}
         self._by_host: Counter[str] = Counter()
         self._reasons: dict[Peer, str] = {}
         self._tokens = float(limits.connections_per_second_max)
-        self._tokens_at = time.monotonic()
+        self._tokens_at = now()
         self._loud = RateLimited(logger)
-        self.now = time.monotonic
+        self._bytes_before = 0
+        # There is no memory for more requests and replies, for nobody.
+        self.held = False
+        self._stopping = False
 
     def __len__(self) -> int:
         return len(self._open)
@@ -102,9 +133,59 @@ class Peers:
             self._observed.connections_open -= 1
             self._observed.connections_closed[self._reasons.pop(peer, reason)] += 1
 
-    def over_memory(self) -> bool:
-        """Tell whether requests and unsent replies of all connections hold too much."""
+    # --- memory -----------------------------------------------------------------------------------------------------
+
+    def took(self, size: int) -> None:
+        """Count memory that a connection has taken; above the budget nobody is read from until there is room."""
+        self._observed.in_flight_bytes += size
+        if not self.held and self._over_memory():
+            self._hold()
+
+    @property
+    def reading(self) -> bool:
+        """Whether requests are taken at all."""
+        return not self.held and not self._stopping
+
+    def stop_reading(self) -> None:
+        """Take no more requests from anybody, for good; those that were taken are answered."""
+        self._stopping = True
+        for peer in list(self._open):
+            peer.pause()
+
+    def _over_memory(self) -> bool:
         return self._observed.in_flight_bytes > self._limits.memory_bytes_max
+
+    def _hold(self) -> None:
+        self.held = True
+        for peer in list(self._open):
+            peer.hold()
+
+    def _release(self) -> None:
+        self.held = False
+        for peer in list(self._open):
+            peer.resume()
+
+    def _relieve(self) -> None:
+        """Find out what is really held; if a whole second has freed nothing, end those who hold the most."""
+        total = self._pending_bytes() + sum(peer.held_bytes() for peer in self._open)
+        self._observed.in_flight_bytes = total
+        before, self._bytes_before = self._bytes_before, total
+        if not self._over_memory():
+            if self.held:
+                self._release()
+            return
+        if not self.held:
+            self._hold()
+        elif total >= before:
+            excess = total - self._limits.memory_bytes_max * 3 // 4
+            for peer in sorted(self._open, key=lambda peer: peer.stuck_bytes(), reverse=True):
+                size = peer.stuck_bytes()
+                if size < _SHED_BYTES_MIN or excess <= 0:
+                    break
+                excess -= size
+                peer.close("memory", f"all connections together hold {total} bytes, and this one {size} of them")
+
+    # --- time -------------------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
         """Once a second: end the silent and the stuck, let the others go on."""
@@ -115,12 +196,7 @@ class Peers:
                 peer.close("frame_timeout", f"a request was not whole after {limits.frame_read_ms_max} ms")
             elif peer.unsent_since and (now - peer.unsent_since) * 1000 > limits.reply_write_ms_max:
                 peer.close("write_timeout", f"replies were not read for {limits.reply_write_ms_max} ms")
-            elif (now - peer.received_at) * 1000 > limits.idle_ms_max and peer.is_idle():
+            elif (now - peer.received_at) * 1000 > limits.idle_ms_max and not peer.is_waiting():
                 peer.close("idle", f"nothing was received for {limits.idle_ms_max} ms")
-            else:
-                peer.resume()
-        if self.over_memory():
-            # The largest holder is the likeliest abuser, and ending it frees the most.
-            largest = max(self._open, key=lambda peer: peer.held_bytes(), default=None)
-            if largest is not None and all(peer.frame_since for peer in self._open if peer.held_bytes()):
-                largest.close("memory", "all connections together hold too much memory, and this one the most")
+        self._relieve()
+        self._loud.flush(int(now * 1000))

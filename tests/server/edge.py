@@ -1,0 +1,105 @@
+"""A listener with a real broker behind it and real sockets before it; log and clocks are the test's own hand."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from offsetd.broker import Broker
+from offsetd.coordinator.catalog import Identity
+from offsetd.coordinator.limits import Limits
+from offsetd.observed import Observed
+from offsetd.server.connection import Connection
+from offsetd.server.limits import ServerLimits
+from offsetd.server.listener import Listener
+from offsetd.server.peers import Peers
+from tests.fakes.clock import FakeClock
+from tests.fakes.log import FakeLog
+from tests.fakes.wire import RawClient, connected
+
+WAIT_SECONDS = 20.0
+_IDENTITY = Identity(cluster_id="abcdefghijklmnopqrstug", broker_id=1, host="127.0.0.1", port=9092)
+
+
+class Edge:
+    """One listener and all that it touches."""
+
+    def __init__(self, *, response_bytes_max: int = 104_857_600, **limits: int) -> None:
+        self.clock = FakeClock()
+        self.log = FakeLog()
+        self.observed = Observed()
+        self.broker = Broker(
+            identity=_IDENTITY,
+            limits=Limits(slots=4, response_bytes_max=response_bytes_max),
+            log=self.log,
+            observed=self.observed,
+            clock=self.clock,
+            later=self.clock.later,
+        )
+        self.log.connect(self.broker.commits.on_settled, self.broker.commits.on_refused)
+        for _ in self.broker.load():
+            pass
+        self.limits = ServerLimits(**limits)
+        self.listener = Listener(self.broker, self.limits, now=self.clock.monotonic)
+        self.port = 0
+
+    @property
+    def peers(self) -> Peers:
+        """The open connections."""
+        return self.listener.peers
+
+    def connections(self) -> list[Connection]:
+        """Return the open connections, oldest first."""
+        return [peer for peer in self.peers if isinstance(peer, Connection)]
+
+    def closed(self) -> dict[str, int]:
+        """Return how many connections have ended, by reason."""
+        return dict(self.observed.connections_closed)
+
+    def pass_time(self, ms: int) -> None:
+        """Let time pass, and the listener look at its connections, once."""
+        self.clock.advance(ms)
+        self.peers.tick()
+        self.broker.commits.time_out()
+
+    async def settle_when(self, entries: int) -> None:
+        """Wait until so many entries have been appended, and make them durable together."""
+        await until(lambda: len(self.log.held) >= entries)
+        assert self.log.settle() == entries
+
+    async def have_closed(self, **reasons: int) -> None:
+        """Wait until connections have ended for exactly these reasons."""
+        await until(lambda: self.closed() == reasons)
+
+    @asynccontextmanager
+    async def client(self, *, receive_bytes: int | None = None) -> AsyncIterator[RawClient]:
+        """Connect, and wait until the connection is there on our side too."""
+        accepted = self.observed.connections_accepted
+        async with connected(self.port, receive_bytes=receive_bytes) as client:
+            await until(lambda: self.observed.connections_accepted > accepted)
+            yield client
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Let the loop turn until something is true."""
+    async with asyncio.timeout(WAIT_SECONDS):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def turns(count: int = 50) -> None:
+    """Let the loop turn a few times, so that what should not happen could."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def edge(**settings: Any) -> AsyncIterator[Edge]:
+    """Listen on a free port for the length of a block."""
+    made = Edge(**settings)
+    made.port = await made.listener.start("127.0.0.1", 0)
+    try:
+        yield made
+    finally:
+        await made.listener.stop(timeout_ms=0)
+        await until(lambda: not len(made.peers))
