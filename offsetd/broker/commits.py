@@ -10,7 +10,7 @@ from offsetd.broker.slots import Slots, SlotState
 from offsetd.broker.waiter import Waiter, Waiters
 from offsetd.coordinator.commit import TOUCH_AFTER_MS, decide_commit, refuse_commit, unchanged_since
 from offsetd.coordinator.limits import Limits
-from offsetd.coordinator.shape import FRAME_BYTES_MAX, Shape, Shapes, shape_key
+from offsetd.coordinator.shape import FRAME_BYTES_MAX, Shape, Shapes, shape_key, variant_key
 from offsetd.coordinator.topics import Topics
 from offsetd.observed import Observed
 from offsetd.record import (
@@ -60,18 +60,31 @@ class Commits:
 
     def receive(self, frame: bytes, client: Client) -> None:
         """Take a commit: by its shape if that is known and fits to the last byte, else by the ordinary decoder."""
+        shapes = client.shapes
         try:
-            shape = client.shapes.get(shape_key(frame))
+            key = shape_key(frame)
         except IndexError:
-            shape = None
-        if shape is not None and shape.size == len(frame):
-            values = shape.unpack(frame)
-            if values[0::2] == shape.constants:
+            key = b""
+        shape = shapes.get(key)
+        if shape is not None:
+            offsets = shape.offsets(frame)
+            if offsets is None:
+                shape = shapes.get(variant_key(key, frame, shape.first))
+                offsets = None if shape is None else shape.offsets(frame)
+            if shape is not None and offsets is not None:
                 now_ms = self._clock.wall_ms()
-                if self._slots.states[shape.slot] is SlotState.READY and now_ms >= TIME_MS_WIDE:
-                    self._commit_shape(shape, b"".join(values[1::2]), frame[4:8], now_ms, client)
+                if (
+                    now_ms >= TIME_MS_WIDE
+                    and self._slots.states[shape.slot] is SlotState.READY
+                    and (not self._limits.strict or self._knows_topics(shape))
+                ):
+                    self._commit_shape(shape, offsets, frame[4:8], now_ms, client)
                     return
         self._commit_decoded(frame, client)
+
+    def _knows_topics(self, shape: Shape) -> bool:
+        """Tell whether a strict broker would still take the shape: topics may be forgotten again."""
+        return all(self._topics.has(name, highest) for name, highest in shape.highest)
 
     def _commit_shape(self, shape: Shape, offsets: bytes, correlation: bytes, now_ms: int, client: Client) -> None:
         observed = self._observed
@@ -101,7 +114,9 @@ class Commits:
         version = header.api_version
         slot = self._slots.of(request.group_id)
         self._observed.commit_requests += 1
-        if self._slots.states[slot] is not SlotState.READY:
+        whole = self._slots.are_whole() if self._limits.strict else self._slots.states[slot] is SlotState.READY
+        if not whole:
+            # A strict broker waits for all slots: a topic may be known by a group of any of them.
             self._refuse_now(header, request, Code.COORDINATOR_LOAD_IN_PROGRESS, client)
             return
         table = self._slots.tables[slot]
@@ -160,7 +175,7 @@ class Commits:
             topics=topics,
             reply=ready,
         )
-        self.shapes.remember(host, shape_key(frame), shape)
+        self.shapes.remember(host, frame, shape)
         self._observed.shape_learned += 1
 
     def _repeat(

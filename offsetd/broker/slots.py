@@ -56,7 +56,7 @@ class Slots:
 
     def are_whole(self) -> bool:
         """Tell whether every slot is loaded, so that what no table knows is unknown."""
-        return all(state is SlotState.READY for state in self.states)
+        return self.states.count(SlotState.READY) == len(self.states)
 
     def live(self) -> int:
         """Return the number of live offsets."""

@@ -8,6 +8,7 @@ never misread. What a shape writes equals what the ordinary encoder writes (a pr
 from collections.abc import Callable
 from struct import Struct
 from typing import Any
+from weakref import WeakValueDictionary
 
 from offsetd.record import TIME, TIME_MS_WIDE, TopicOffsets, Who, commit_pieces
 from protocol.offset_commit import OffsetCommitRequest
@@ -23,7 +24,9 @@ class Shape:
 
     __slots__ = (
         "constants",
+        "first",
         "group_id",
+        "highest",
         "partitions",
         "pieces",
         "plan",
@@ -64,6 +67,11 @@ class Shape:
         self.unpack: Callable[[bytes], tuple[bytes, ...]] = Struct("".join(layout)).unpack
         self.constants = self.unpack(frame)[0::2]
         self.partitions = len(positions)
+        # Where the number of the first partition stands, which is what most tells apart commits of one group.
+        self.first = positions[0] - 4
+        self.highest = tuple(
+            (topic.name, max(Struct(f">{len(topic.partitions) // 4}i").unpack(topic.partitions))) for topic in topics
+        )
         # The topics as `apply` takes them, with the place of their offsets among all offsets of the request.
         self.plan: list[tuple[TopicOffsets, int, int]] = []
         end = 0
@@ -75,6 +83,13 @@ class Shape:
         self.pieces = pieces
         self.reply_head = reply[:4]
         self.reply_tail = reply[8:]
+
+    def offsets(self, frame: bytes) -> bytes | None:
+        """Return the offsets of a frame that is like this shape in every other byte, else None."""
+        if len(frame) != self.size:
+            return None
+        values = self.unpack(frame)
+        return b"".join(values[1::2]) if values[0::2] == self.constants else None
 
     def fill(self, offsets: bytes, time_ms: int) -> tuple[bytes, tuple[Any, ...]]:
         """Return the entry of these offsets, and the topics to apply when it is settled."""
@@ -106,29 +121,73 @@ def shape_key(frame: bytes) -> bytes:
     return frame[:4] + frame[8 : at + 2 + (frame[at] << 8 | frame[at + 1])]
 
 
-class Shapes:
-    """The remembered shapes of one host's clients, within a bound that all hosts share."""
+def variant_key(key: bytes, frame: bytes, first: int) -> bytes:
+    """Return what tells apart the commits of one group and client: the first partition, and how many there are."""
+    return key + frame[first : first + 4] + len(frame).to_bytes(4, "big")
 
-    __slots__ = ("_by_host", "bytes", "count")
+
+class HostShapes(dict[bytes, Shape]):
+    """The shapes of one host's clients; they live as long as one of its connections does."""
+
+    __slots__ = ("__weakref__", "count", "held_bytes")
 
     def __init__(self) -> None:
-        self._by_host: dict[str, dict[bytes, Shape]] = {}
-        self.bytes = 0
+        super().__init__()
         self.count = 0
+        self.held_bytes = 0
 
-    def of(self, host: str) -> dict[bytes, Shape]:
-        """Return the shapes of a host: an entry keeps the host, so hosts share none."""
-        return self._by_host.setdefault(host, {})
+    def forget(self) -> None:
+        """Empty it; connections hold this very dict, so it is not replaced."""
+        self.clear()
+        self.count = self.held_bytes = 0
 
-    def remember(self, host: str, key: bytes, shape: Shape) -> None:
-        """Keep a shape; forget all when the bound is reached, as those in use are soon learned again."""
-        cost = 1024 + 2 * shape.size
-        if self.bytes + cost > SHAPES_BYTES_MAX:
-            # Connections hold these very dicts, so they are emptied and not replaced.
+
+class Shapes:
+    """The remembered shapes of all hosts, within a bound that they share."""
+
+    __slots__ = ("_by_host", "_bytes")
+
+    def __init__(self) -> None:
+        self._by_host: WeakValueDictionary[str, HostShapes] = WeakValueDictionary()
+        # What was learned since it was last counted: never less than there is.
+        self._bytes = 0
+
+    @property
+    def count(self) -> int:
+        """How many are remembered."""
+        return sum(shapes.count for shapes in self._by_host.values())
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much memory they take."""
+        return sum(shapes.held_bytes for shapes in self._by_host.values())
+
+    def of(self, host: str) -> HostShapes:
+        """Return the shapes of a host, for a connection to hold: an entry keeps the host, so hosts share none."""
+        found = self._by_host.get(host)
+        if found is None:
+            found = self._by_host[host] = HostShapes()
+        return found
+
+    def remember(self, host: str, frame: bytes, shape: Shape) -> None:
+        """Keep a frame's shape; forget all when the bound is reached, as those in use are soon learned again."""
+        known = self.of(host)
+        key = shape_key(frame)
+        variant = variant_key(key, frame, shape.first)
+        if variant not in known:
+            cost = 1024 + 2 * shape.size
+            self._bytes += cost
+            if self._bytes > SHAPES_BYTES_MAX:
+                self._make_room()
+            known.count += 1
+            known.held_bytes += cost
+        # The newest of its group and client, and one of many: members of a group often share host and client id.
+        known[key] = known[variant] = shape
+
+    def _make_room(self) -> None:
+        # Hosts that have left took theirs with them.
+        self._bytes = self.held_bytes
+        if self._bytes > SHAPES_BYTES_MAX // 2:
             for shapes in self._by_host.values():
-                shapes.clear()
-            self._by_host = {known: shapes for known, shapes in self._by_host.items() if known == host}
-            self.bytes = self.count = 0
-        self.bytes += cost
-        self.count += 1
-        self.of(host)[key] = shape
+                shapes.forget()
+            self._bytes = 0
