@@ -144,7 +144,7 @@ class Broker:
         elif key == DESCRIBE_CLUSTER:
             response = answer_describe_cluster(request, identity=self.identity)
         elif key == DESCRIBE_CONFIGS:
-            response = answer_describe_configs(request)
+            response = answer_describe_configs(request, identity=self.identity, topics=self.topics)
         else:
             assert key == PRODUCE, f"no answer is written for API {key}"
             response = refuse_produce(request, version=version)

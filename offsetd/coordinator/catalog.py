@@ -29,7 +29,12 @@ _NO_ID = bytes(16)
 _TOPIC_OPERATIONS = 3576
 _CLUSTER_OPERATIONS = 8096
 _UNASKED = -(1 << 31)
+#: What can have settings: topics, brokers and their loggers; subscriptions to clients' metrics, and groups.
+_TOPIC_RESOURCE, _BROKER_RESOURCE, _LOGGERS_RESOURCE = 2, 4, 8
+_RESOURCES = (_TOPIC_RESOURCE, _BROKER_RESOURCE, _LOGGERS_RESOURCE, 16, 32)
 _GROUP_KEY, _TRANSACTION_KEY = 0, 1
+#: These, and share groups.
+_KEY_TYPES = (_GROUP_KEY, _TRANSACTION_KEY, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,38 +75,27 @@ def answer_metadata(request: MetadataRequest, *, version: int, identity: Identit
     brokers = (MetadataResponseBroker(node_id=identity.broker_id, host=identity.host, port=identity.port),)
     asked = request.topics
     wants_all = asked is None or (version == 0 and not asked)
-    for topic in asked or ():
-        if topic.name is None and (version < 12 or topic.topic_id == _NO_ID):
-            # Kafka's own answers to a topic without a name: all that was asked fails, and no broker is named.
-            return _refused_metadata(asked or (), Code.INVALID_REQUEST if version < 12 else Code.UNKNOWN_SERVER_ERROR)
+    ids = [topic.topic_id for topic in asked or () if topic.topic_id != _NO_ID]
+    nameless = any(topic.name is None for topic in asked or ())
+    # Kafka's own answers: an id before its time, or neither name nor id. All that was asked fails, no broker is named.
+    if version < 12 and (ids or nameless):
+        return _refused_metadata(asked or (), Code.INVALID_REQUEST)
+    if nameless and not ids:
+        return _refused_metadata(asked or (), Code.UNKNOWN_SERVER_ERROR)
     operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _UNASKED
-    found: dict[str | bytes, MetadataResponseTopic] = {}
-    missing: dict[str | bytes, MetadataResponseTopic] = {}
     if wants_all:
-        for name in topics.names():
-            found[name] = _topic(name, identity, topics, operations)
-    for topic in () if wants_all else asked or ():
-        if version >= 12 and topic.topic_id != _NO_ID:
-            known = topics.name_of(topic.topic_id)
-            if known is None:
-                missing[topic.topic_id] = MetadataResponseTopic(
-                    error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=topic.topic_id
-                )
-            else:
-                found[known] = _topic(known, identity, topics, operations)
-            continue
-        name = topic.name or ""
-        if not is_legal(name):
-            missing[name] = MetadataResponseTopic(error_code=Code.INVALID_TOPIC_EXCEPTION, name=name)
-        elif topics.exists(name) or (request.allow_auto_topic_creation and topics.ask(name)):
-            found[name] = _topic(name, identity, topics, operations)
-        else:
-            missing[name] = MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_OR_PARTITION, name=name)
+        answers = [_topic(name, identity, topics, operations) for name in topics.names()]
+    elif ids:
+        answers = _topics_by_id(ids, identity, topics, operations)
+    else:
+        names = [topic.name or "" for topic in asked or ()]
+        create = request.allow_auto_topic_creation
+        answers = _topics_by_name(names, identity, topics, operations, create=create)
     return MetadataResponse(
         brokers=brokers,
         cluster_id=identity.cluster_id,
         controller_id=identity.broker_id,
-        topics=(*found.values(), *missing.values()),
+        topics=tuple(answers),
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _UNASKED
         ),
@@ -110,9 +104,42 @@ def answer_metadata(request: MetadataRequest, *, version: int, identity: Identit
 
 def _refused_metadata(asked: Sequence[MetadataRequestTopic], code: Code) -> MetadataResponse:
     return MetadataResponse(
-        topics=tuple(MetadataResponseTopic(error_code=code, name=topic.name or "") for topic in asked),
+        topics=tuple(
+            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in asked
+        ),
         cluster_id=None,
+        error_code=code,
     )
+
+
+def _topics_by_id(
+    ids: Sequence[bytes], identity: Identity, topics: Topics, operations: int
+) -> list[MetadataResponseTopic]:
+    """Describe each id once, the unknown ones first; once a client asks by id, its names are not looked at."""
+    known: dict[bytes, MetadataResponseTopic] = {}
+    unknown: dict[bytes, MetadataResponseTopic] = {}
+    for topic_id in ids:
+        name = topics.name_of(topic_id)
+        if name is None:
+            unknown[topic_id] = MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+        else:
+            known[topic_id] = _topic(name, identity, topics, operations)
+    return [*unknown.values(), *known.values()]
+
+
+def _topics_by_name(
+    names: Sequence[str], identity: Identity, topics: Topics, operations: int, *, create: bool
+) -> list[MetadataResponseTopic]:
+    """Describe each name once, the known ones first."""
+    known: dict[str, MetadataResponseTopic] = {}
+    unknown: dict[str, MetadataResponseTopic] = {}
+    for name in names:
+        if is_legal(name) and (topics.exists(name) or (create and topics.ask(name))):
+            known[name] = _topic(name, identity, topics, operations)
+        else:
+            code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else Code.INVALID_TOPIC_EXCEPTION
+            unknown[name] = MetadataResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
+    return [*known.values(), *unknown.values()]
 
 
 def _topic(name: str, identity: Identity, topics: Topics, operations: int) -> MetadataResponseTopic:
@@ -143,10 +170,12 @@ def answer_find_coordinator(
     found = code is Code.NONE
     node = (identity.broker_id, identity.host, identity.port) if found else (-1, "", -1)
     if version >= 4:
+        # Kafka has words only for a request that fails as a whole.
+        words = "" if request.key_type in _KEY_TYPES else f"there is no key type {request.key_type}"
         return FindCoordinatorResponse(
             coordinators=tuple(
                 FindCoordinatorResponseCoordinator(
-                    key=key, node_id=node[0], host=node[1], port=node[2], error_code=code, error_message=""
+                    key=key, node_id=node[0], host=node[1], port=node[2], error_code=code, error_message=words
                 )
                 for key in request.coordinator_keys
             )
@@ -171,7 +200,6 @@ def answer_describe_cluster(request: DescribeClusterRequest, *, identity: Identi
         return DescribeClusterResponse(
             error_code=code,
             error_message="this listener serves brokers: ask for endpoint type 1",
-            endpoint_type=request.endpoint_type,
             cluster_id="",
         )
     return DescribeClusterResponse(
@@ -184,16 +212,34 @@ def answer_describe_cluster(request: DescribeClusterRequest, *, identity: Identi
     )
 
 
-def answer_describe_configs(request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-    """Answer with no entries: a topic has none here, and Sarama and kafka-topics only need to be answered."""
-    return DescribeConfigsResponse(
-        results=tuple(
+def answer_describe_configs(
+    request: DescribeConfigsRequest, *, identity: Identity, topics: Topics
+) -> DescribeConfigsResponse:
+    """Answer with no entries: nothing has any here, and Sarama and kafka-topics only need to be answered."""
+    results = []
+    for resource in request.resources:
+        code, words = _refuse_resource(resource.resource_type, resource.resource_name, identity, topics)
+        results.append(
             DescribeConfigsResponseResult(
-                error_code=Code.NONE,
-                error_message="",
+                error_code=code,
+                error_message=words,
                 resource_type=resource.resource_type,
                 resource_name=resource.resource_name,
             )
-            for resource in request.resources
         )
-    )
+    return DescribeConfigsResponse(results=tuple(results))
+
+
+def _refuse_resource(kind: int, name: str, identity: Identity, topics: Topics) -> tuple[Code, str]:
+    if kind == _TOPIC_RESOURCE:
+        if not is_legal(name):
+            return Code.INVALID_TOPIC_EXCEPTION, f"no topic can be named {name!r}"
+        return (Code.NONE if topics.exists(name) else Code.UNKNOWN_TOPIC_OR_PARTITION), ""
+    if kind not in _RESOURCES:
+        return Code.INVALID_REQUEST, f"there is no resource type {kind}"
+    if not name:
+        # Only of brokers can all be meant at once.
+        return (Code.NONE, "") if kind == _BROKER_RESOURCE else (Code.INVALID_REQUEST, "it has no name")
+    if kind in {_BROKER_RESOURCE, _LOGGERS_RESOURCE} and name != str(identity.broker_id):
+        return Code.INVALID_REQUEST, f"this is broker {identity.broker_id}"
+    return Code.NONE, ""

@@ -62,8 +62,14 @@ def decide_commit(
     for topic in request.topics:
         kept: list[OffsetCommitRequestPartition] = []
         placed: list[OffsetCommitResponsePartition] = []
+        unknown = _refuse_topic(topic.name, topics, limits)
+        if unknown is not Code.NONE:
+            # Kafka lists such a topic also when no partition of it was named.
+            misplaced.setdefault(topic.name, [])
         for partition in topic.partitions:
-            code = _refuse_place(topic.name, partition.partition_index, topics, limits)
+            code = unknown
+            if code is Code.NONE:
+                code = _refuse_partition(topic.name, partition.partition_index, topics, limits)
             rows = placed if code is Code.NONE else misplaced.setdefault(topic.name, [])
             if code is Code.NONE:
                 code = refusal if refusal is not Code.NONE else _refuse_metadata(partition, limits)
@@ -98,13 +104,16 @@ def _refuse_group(request: OffsetCommitRequest, version: int, group: Group | Non
     return Code.GROUP_ID_NOT_FOUND if version >= 9 else Code.ILLEGAL_GENERATION
 
 
-def _refuse_place(name: str, partition: int, topics: Topics, limits: Limits) -> Code:
-    if partition < 0:
-        return Code.UNKNOWN_TOPIC_OR_PARTITION
+def _refuse_topic(name: str, topics: Topics, limits: Limits) -> Code:
     if limits.strict:
-        return Code.NONE if topics.has(name, partition) else Code.UNKNOWN_TOPIC_OR_PARTITION
+        return Code.NONE if topics.exists(name) else Code.UNKNOWN_TOPIC_OR_PARTITION
     # Code 3 would make several clients retry for ever; 17 is final, and no Kafka could hold such a topic.
     return Code.NONE if is_legal(name) else Code.INVALID_TOPIC_EXCEPTION
+
+
+def _refuse_partition(name: str, partition: int, topics: Topics, limits: Limits) -> Code:
+    exists = topics.has(name, partition) if limits.strict else partition >= 0
+    return Code.NONE if exists else Code.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def _refuse_metadata(partition: OffsetCommitRequestPartition, limits: Limits) -> Code:

@@ -17,44 +17,53 @@ from protocol.produce import ProduceRequest, ProduceResponse, ProduceResponsePar
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED, _EARLIEST_PENDING = -1, -2, -3, -4, -5, -6
 #: The first version of ListOffsets that knows each special timestamp.
 _KNOWN_SINCE = {_MAX_TIMESTAMP: 7, _EARLIEST_LOCAL: 8, _LATEST_TIERED: 9, _EARLIEST_PENDING: 11}
-_ISOLATION_LEVELS = (0, 1)
+_READ_COMMITTED = 1
+_ISOLATION_LEVELS = (0, _READ_COMMITTED)
+#: Refusals for want of a log, which Kafka words differently from those of a log.
+_NO_LOG = (Code.UNKNOWN_TOPIC_OR_PARTITION, Code.UNKNOWN_TOPIC_ID)
 _LEADER_EPOCH = 0
+#: A client that does not know the leader's epoch.
+_NO_EPOCH = -1
 
 
 def answer_list_offsets(request: ListOffsetsRequest, *, version: int, topics: Topics) -> ListOffsetsResponse:
     """Earliest is 0; latest is the highest live commit of any group, or what an operator stated."""
+    if request.isolation_level not in _ISOLATION_LEVELS:
+        return _refuse_list(request, Code.UNKNOWN_SERVER_ERROR)
     times = Counter(
         (topic.name, partition.partition_index) for topic in request.topics for partition in topic.partitions
     )
-    answered: set[tuple[str, int]] = set()
-    results = []
+    # Each partition once, and each topic once with all its partitions: as in Kafka, however they were asked for.
+    results: dict[str, dict[int, ListOffsetsResponsePartition]] = {}
     for topic in request.topics:
-        partitions = []
         for partition in topic.partitions:
-            place = (topic.name, partition.partition_index)
-            if times[place] > 1:
-                if place not in answered:
-                    partitions.append(_refused(partition, Code.INVALID_REQUEST))
-                answered.add(place)
-            elif request.isolation_level not in _ISOLATION_LEVELS:
-                partitions.append(_refused(partition, Code.UNKNOWN_SERVER_ERROR))
-            else:
-                partitions.append(_list(topic.name, partition, version, topics))
-        results.append(ListOffsetsResponseTopic(name=topic.name, partitions=tuple(partitions)))
-    return ListOffsetsResponse(topics=tuple(results))
+            index = partition.partition_index
+            results.setdefault(topic.name, {})[index] = (
+                _refused(partition, Code.INVALID_REQUEST)
+                if times[topic.name, index] > 1
+                else _list(topic.name, partition, version, topics)
+            )
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsResponseTopic(name=name, partitions=tuple(partitions.values()))
+            for name, partitions in results.items()
+        )
+    )
 
 
 def _list(
     name: str, partition: ListOffsetsRequestPartition, version: int, topics: Topics
 ) -> ListOffsetsResponsePartition:
     index = partition.partition_index
-    if not topics.has(name, index):
-        return _refused(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
     moment = partition.timestamp
     if moment < _EARLIEST and version < _KNOWN_SINCE.get(moment, version + 1):
         return _refused(partition, Code.UNSUPPORTED_VERSION)
+    if not topics.has(name, index):
+        return _refused(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.current_leader_epoch > _LEADER_EPOCH:
         return _refused(partition, Code.UNKNOWN_LEADER_EPOCH)
+    if partition.current_leader_epoch < _NO_EPOCH:
+        return _refused(partition, Code.FENCED_LEADER_EPOCH)
     if moment == _LATEST:
         offset, epoch = topics.latest(name, index), _LEADER_EPOCH
     elif moment in {_EARLIEST, _EARLIEST_LOCAL}:
@@ -67,23 +76,39 @@ def _list(
     return ListOffsetsResponsePartition(partition_index=index, timestamp=-1, offset=offset, leader_epoch=epoch)
 
 
+def _refuse_list(request: ListOffsetsRequest, code: Code) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=tuple(
+            ListOffsetsResponseTopic(
+                name=topic.name, partitions=tuple(_refused(partition, code) for partition in topic.partitions)
+            )
+            for topic in request.topics
+        )
+    )
+
+
 def _refused(partition: ListOffsetsRequestPartition, code: Code) -> ListOffsetsResponsePartition:
     return ListOffsetsResponsePartition(partition_index=partition.partition_index, error_code=code)
 
 
 def answer_fetch_records(request: FetchRequest, *, version: int, topics: Topics) -> FetchResponse:
     """Answer with no records: offsetd holds none, and a client that polls must be answered all the same."""
+    committed = request.isolation_level == _READ_COMMITTED
     results = []
     for topic in request.topics:
+        if not topic.partitions:
+            continue
         name = topic.topic if version < 13 else topics.name_of(topic.topic_id)
         partitions = []
         for partition in topic.partitions:
             if name is None:
                 code, end = Code.UNKNOWN_TOPIC_ID, -1
-            elif topics.has(name, partition.partition):
-                code, end = Code.NONE, max(topics.latest(name, partition.partition), partition.fetch_offset)
-            else:
+            elif not topics.has(name, partition.partition):
                 code, end = Code.UNKNOWN_TOPIC_OR_PARTITION, -1
+            elif partition.fetch_offset < 0:
+                code, end = Code.OFFSET_OUT_OF_RANGE, -1
+            else:
+                code, end = Code.NONE, max(topics.latest(name, partition.partition), partition.fetch_offset)
             partitions.append(
                 FetchResponsePartition(
                     partition_index=partition.partition,
@@ -91,7 +116,8 @@ def answer_fetch_records(request: FetchRequest, *, version: int, topics: Topics)
                     high_watermark=end,
                     last_stable_offset=end,
                     log_start_offset=0 if end >= 0 else -1,
-                    aborted_transactions=None,
+                    # As in Kafka: null where a log was looked at, unless the client reads committed records only.
+                    aborted_transactions=() if code in _NO_LOG or (committed and code is Code.NONE) else None,
                     records=b"",
                 )
             )
