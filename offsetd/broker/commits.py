@@ -12,6 +12,7 @@ from offsetd.coordinator.commit import TOUCH_AFTER_MS, decide_commit, refuse_com
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.shape import FRAME_BYTES_MAX, Shape, Shapes, shape_key, variant_key
 from offsetd.coordinator.topics import Topics
+from offsetd.logs import RateLimited
 from offsetd.observed import Observed
 from offsetd.record import (
     ENTRY_BYTES_MAX,
@@ -57,6 +58,7 @@ class Commits:
         self._latency = observed.latency[OFFSET_COMMIT]
         self._clock = clock
         self._timeout = timeout_ms / 1000
+        self._loud = RateLimited(logger)
 
     def receive(self, frame: bytes, client: Client) -> None:
         """Take a commit: by its shape if that is known and fits to the last byte, else by the ordinary decoder."""
@@ -240,7 +242,10 @@ class Commits:
             if isinstance(waiter, Waiter):
                 self._waiters.remove(waiter)
                 self._refuse_waiter(waiter, Code.COORDINATOR_NOT_AVAILABLE)
-        logger.warning("entries_refused", entries=len(waiters), reason=error.strerror or str(error))
+        # Clients try again at once, and the log may well stand on the disk that is full.
+        now_ms = int(self._clock.monotonic() * 1000)
+        reason = error.strerror or str(error)
+        self._loud.warning(now_ms, reason, "entries_refused", entries=len(waiters), reason=reason)
 
     def time_out(self) -> None:
         """Tell clients whose commit has taken too long that its outcome is unknown; it may yet be settled."""

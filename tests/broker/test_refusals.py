@@ -1,6 +1,7 @@
 """What cannot be kept, or not be known, is said so: time-outs, full disks, requests too large."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from offsetd.record import ENTRY_BYTES_MAX
 from protocol.errors import Code
@@ -188,3 +189,20 @@ def test_an_entry_of_exactly_the_limit_is_kept_and_one_byte_more_is_not() -> Non
     assert sizes[1:] == [ENTRY_BYTES_MAX]
     assert set(client.codes(exact).values()) == {0}
     assert set(client.codes(over).values()) == {Code.UNKNOWN_SERVER_ERROR}
+
+
+def test_a_full_disk_does_not_fill_the_log() -> None:
+    """Clients retry at once, and the log may stand on that very disk."""
+    scene = Scene()
+    client = scene.client()
+    with capture_logs() as lines:
+        for offset in range(100):
+            client.commit("g", {ORDERS: offset})
+            scene.log.refuse()
+        scene.clock.advance(60_000)
+        client.commit("g", {ORDERS: 100})
+        scene.log.refuse()
+
+    assert client.order() == list(range(101))
+    assert [line["event"] for line in lines] == ["entries_refused"] * 5 + ["lines_suppressed", "entries_refused"]
+    assert lines[5]["suppressed"] == 95
