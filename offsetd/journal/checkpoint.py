@@ -159,6 +159,7 @@ class Checkpoint:
         head = _HEAD.size
         # A bytes prefix compare is cheaper than decoding the same group id for each of its topics.
         prefix, group_id, end = b"\0", "", 0
+        key = None
         try:
             with self._db.iterator(prefix=_SLOT.pack(_ROW, slot), verify_checksums=True, fill_cache=False) as iterator:
                 for key, value in iterator:
@@ -167,6 +168,11 @@ class Checkpoint:
                         prefix = key[:end]
                         group_id = key[head:end].decode()
                     yield group_id, key[end:].decode(), value
+            # Where damage hides all that is left, plyvel's iterator ends as if nothing were; a raw one raises.
+            with self._raw_iterator(fill_cache=False) as raw:
+                raw.seek(_SLOT.pack(_ROW, slot) if key is None else key)
+                if key is not None:
+                    raw.next()
         except plyvel.Error as error:
             raise self._damaged(error) from error
 
@@ -178,9 +184,11 @@ class Checkpoint:
         """
         prefix = row_key(slot, group_id, "")
         try:
-            with self._db.iterator(prefix=prefix, verify_checksums=True) as iterator:
-                for key, value in iterator:
-                    yield key[len(prefix) :].decode(), value
+            with self._raw_iterator(fill_cache=True) as raw:
+                raw.seek(prefix)
+                while raw.valid() and (key := raw.key()).startswith(prefix):
+                    yield key[len(prefix) :].decode(), raw.value()
+                    raw.next()
         except plyvel.Error as error:
             raise self._damaged(error) from error
 
@@ -211,6 +219,9 @@ class Checkpoint:
         self._db = self._open()
         sync_directory(OsFiles(), self._directory)
         self.place = fold.place
+
+    def _raw_iterator(self, *, fill_cache: bool) -> Any:
+        return self._db.raw_iterator(verify_checksums=True, fill_cache=fill_cache)
 
     def size_bytes(self) -> int:
         """Return how much its files take."""

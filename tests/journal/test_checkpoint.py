@@ -155,6 +155,21 @@ def test_a_flipped_bit_in_a_table_is_seen_when_its_rows_are_read(tmp_path: Path)
             list(checkpoint.rows(9))
 
 
+@pytest.mark.parametrize("slot", range(5))
+@pytest.mark.parametrize("by_group", [True, False])
+def test_damage_in_any_block_is_seen_also_in_the_last(tmp_path: Path, slot: int, by_group: bool) -> None:
+    """Where damage hides all that is left of a range, its end would look like any other end."""
+    puts: dict[Key, bytes] = {(number, "group", "t"): bytes([65 + number]) * 20_000 for number in range(5)}
+    _make(tmp_path / "checkpoint", puts)
+    (table,) = sorted((tmp_path / "checkpoint").glob("*.ldb"), key=lambda path: path.stat().st_size)[-1:]
+    data = bytearray(table.read_bytes())
+    data[data.index(bytes([65 + slot]) * 100)] ^= 1
+    table.write_bytes(data)
+
+    with pytest.raises(CheckpointRefused, match="is damaged"), _open(tmp_path / "checkpoint") as checkpoint:
+        list(checkpoint.group_rows(slot, "group") if by_group else checkpoint.rows(slot))
+
+
 _TEAR = """
 import os, sys
 from pathlib import Path
