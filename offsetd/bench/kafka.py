@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -61,20 +62,29 @@ def bring(pom: Path, libraries: Path) -> None:
 class KafkaProcess:
     """One node, broker and controller in one, with Kafka's own defaults."""
 
-    def __init__(self, libraries: Path, directory: Path, *, sync: bool = False) -> None:
-        """Format and start it; with ``sync`` every append is flushed before it is acknowledged."""
+    def __init__(
+        self, libraries: Path, directory: Path, *, sync: bool = False, extra: Mapping[str, object] | None = None
+    ) -> None:
+        """Format and start it; with ``sync`` every append is flushed before it is acknowledged.
+
+        ``extra`` properties win over those above.
+        """
         self.name = "Kafka sync" if sync else "Kafka"
         self.promise = "on disk (fsync)" if sync else "in the page cache (default)"
         directory.mkdir(parents=True, exist_ok=True)
         self._log = directory / "kafka.log"
         self._port = _free_port()
+        more = dict(extra or {})
+        if sync:
+            more["log.flush.interval.messages"] = 1
         properties = directory / "server.properties"
         properties.write_text(
             _PROPERTIES.format(
                 port=self._port,
                 controller_port=_free_port(),
                 data=directory / "data",
-                extra="log.flush.interval.messages=1" if sync else "",
+                # Of a property that is named twice, Java keeps the last.
+                extra="\n".join(f"{name}={value}" for name, value in more.items()),
             ),
             encoding="utf-8",
         )
@@ -105,7 +115,8 @@ class KafkaProcess:
             )
         try:
             self._await_port()
-        except ServerFailed:
+        except BaseException:
+            # Also when somebody has lost patience: nobody else knows of this process yet.
             self.kill()
             raise
 
