@@ -26,7 +26,7 @@ from protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from protocol.produce import ProduceRequest, ProduceResponse
 from protocol.schema import message_info
-from protocol.wire import UnsupportedApi
+from protocol.wire import REQUEST_ELEMENTS_MAX, UnsupportedApi
 
 Request: TypeAlias = (
     ProduceRequest
@@ -118,7 +118,11 @@ class _Decoders(dict[tuple[int, int], Decoder]):
 
     def __missing__(self, route: tuple[int, int]) -> Decoder:
         api = _served(*route)
-        decoder = compile_decoder(api.request if self._of_requests else api.response, route[1])
+        if self._of_requests:
+            decoder = compile_decoder(api.request, route[1], elements_max=REQUEST_ELEMENTS_MAX)
+        else:
+            # Whoever asked for all offsets of a group wants them all.
+            decoder = compile_decoder(api.response, route[1])
         self[route] = decoder
         return decoder
 

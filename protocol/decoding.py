@@ -16,21 +16,27 @@ from protocol.source import Source, least_size, plain_fields, size_of, tagged_fi
 Decoder = Callable[[bytes, int], Any]
 
 
-def compile_decoder(cls: type, version: int) -> Decoder:
-    """Return the function that reads ``cls`` in ``version`` from a position on; trailing bytes are left alone."""
-    writer = _DecoderWriter(version, flexible=version in message_info(cls).flexible)
+def compile_decoder(cls: type, version: int, *, elements_max: int | None = None) -> Decoder:
+    """Return the function that reads ``cls`` in ``version`` from a position on; trailing bytes are left alone.
+
+    Args:
+        elements_max: how many elements all arrays of a message may have together; None for any number.
+    """
+    writer = _DecoderWriter(version, flexible=version in message_info(cls).flexible, elements_max=elements_max)
     return cast("Decoder", writer.write(schema_of(cls)).compile("decode", f"{cls.__name__} v{version} decoder"))
 
 
 class _DecoderWriter:
-    def __init__(self, version: int, *, flexible: bool) -> None:
+    def __init__(self, version: int, *, flexible: bool, elements_max: int | None) -> None:
         self._version = version
         self._flexible = flexible
+        self._elements_max = elements_max
         self._run: list[tuple[str, str]] = []
         self._source = Source("def decode(b, p):")
         self._source.values |= {
             "IndexError": IndexError,
             "Malformed": wire.Malformed,
+            "TooManyElements": wire.TooManyElements,
             "Truncated": wire.Truncated,
             "len": len,
             "new": tuple.__new__,
@@ -46,6 +52,8 @@ class _DecoderWriter:
     def write(self, schema: Schema) -> Source:
         source = self._source
         source.add("end = len(b)")
+        if self._elements_max is not None:
+            source.add(f"room = {self._elements_max}")
         with source.block("try:"):
             result = self._struct(schema)
             source.add(f"return {result}")
@@ -141,11 +149,19 @@ class _DecoderWriter:
                 source.add("n -= 1")
             with source.block(f"if n * {least} > end - p:" if least > 1 else "if n > end - p:"):
                 source.add(f"raise Truncated(what={what!r}, size_bytes=end)")
+            self._spend()
             if element.kind == "fixed":
                 self._fixed_elements(target, element)
             else:
                 self._elements(target, element, what)
         self._null(target, field, what)
+
+    def _spend(self) -> None:
+        """Take ``n`` elements from what all arrays of the message share."""
+        if self._elements_max is not None:
+            self._source.add("room -= n")
+            with self._source.block("if room < 0:"):
+                self._source.add(f"raise TooManyElements(limit={self._elements_max})")
 
     def _fixed_elements(self, target: str, element: Field) -> None:
         source = self._source

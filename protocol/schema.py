@@ -178,6 +178,11 @@ def nullable_string(
     return cast("str | None", _field("string", versions, default, nullable=nullable, tag=tag))
 
 
+def binary(versions: str = "0+") -> bytes:
+    """Declare bytes that are nobody's business here: what members say to one another."""
+    return cast("bytes", _field("bytes", versions, b""))
+
+
 def nullable_bytes(versions: str = "0+", *, nullable: str = "0+", default: bytes | None = None) -> bytes | None:
     """Declare bytes that may be null, which is how records travel."""
     return cast("bytes | None", _field("bytes", versions, default, nullable=nullable))

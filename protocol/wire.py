@@ -9,6 +9,12 @@ from typing import Final
 STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka's own limit of a string, also where a varint could say more."""
 
+REQUEST_ELEMENTS_MAX: Final = 250_000
+"""Elements of all arrays of one request: the partitions of the largest clusters, and some more.
+
+An empty element takes a byte or two on the wire and fifty times that in memory.
+"""
+
 VARINT_BYTES_MAX: Final = 5
 
 ZERO_UUID: Final = bytes(16)
@@ -53,6 +59,14 @@ class Malformed(ProtocolError):
         super().__init__(f"{what} may not be {value}")
         self.what = what
         self.value = value
+
+
+class TooManyElements(ProtocolError):
+    """The arrays of a message have more elements together than one message may bring into memory."""
+
+    def __init__(self, *, limit: int) -> None:
+        super().__init__(f"more than {limit} elements in one message")
+        self.limit = limit
 
 
 class UnsupportedApi(ProtocolError):
