@@ -104,15 +104,16 @@ def plan_lines(plan: Plan) -> Iterator[str]:
 
 def loss_lines(loss: Loss) -> Iterator[str]:
     """Yield everything that a repair loses, and what it falls back to."""
-    if not loss.batches and not loss.unreadable:
+    if loss.nothing:
         yield "lost: nothing"
         return
     for batch in loss.batches:
         entries = _counted(batch.entries, "entry", "entries")
         yield f"lost: batch {batch.number} in {batch.path.name}, {iso(batch.time_ms)}, {entries}"
     for numbers in loss.unreadable:
-        which = _numbers(numbers[0], numbers[-1])
-        yield f"lost: {which}, not readable any more, so what was in {'it' if len(numbers) == 1 else 'them'} is not known"
+        yield f"lost: {_numbers(numbers[0], numbers[-1])}, not readable any more, content not known"
+    if loss.untraced:
+        yield f"lost: the journal's end; whether more followed batch {loss.kept_number} than is said cannot be told"
     for offset in loss.offsets:
         yield f"lost: {_offset_words(offset)}"
 

@@ -101,7 +101,7 @@ def _entry_facts(entry: Entry, sequence: int, count: int, wanted: Wanted) -> Lin
         number = rest.pop(0)
         facts["reason"] = _REASONS.get(number, number)
     if kind == Kind.GROUP_TOMBSTONE:
-        return facts  # it takes every topic with it, so it answers a question for any of them
+        return facts  # it takes every topic with it, so it answers a question about any of them
     topics = []
     for topic in rest[0]:
         size = len(topic[1]) // 4

@@ -207,7 +207,8 @@ class JournalEngine:
                 self._segment_of(batch.number),
                 batch.position,
                 f"batch {batch.number} does not follow the checkpoint, which ends with batch {refused.folded_number}",
-                "Bring back the checkpoint and the journal that belong together",
+                "Bring back the checkpoint and the journal that belong together; `offsetd journal repair` can make the "
+                "checkpoint anew where history/ reaches back to batch 1 without a gap",
             ) from refused
 
     def _segment_of(self, number: int) -> Path:

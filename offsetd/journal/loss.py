@@ -45,11 +45,21 @@ class LostOffset:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """All that is known of what would be lost. `unreadable`: numbers of batches that nobody can read any more."""
+    """All that is known of what would be lost."""
 
+    # The last batch that is kept.
+    kept_number: int
     batches: tuple[LostBatch, ...]
+    # Numbers of batches that were written once and that nobody can read any more.
     unreadable: tuple[range, ...]
     offsets: tuple[LostOffset, ...]
+    # Whether the journal's end itself is gone, so that there may have been more than anything tells of.
+    untraced: bool
+
+    @property
+    def nothing(self) -> bool:
+        """Whether everything is kept."""
+        return not self.batches and not self.unreadable and not self.untraced
 
 
 def measure_loss(directory: BrokerDirectory, identity: Identity, plan: Plan) -> Loss:
@@ -65,10 +75,13 @@ def measure_loss(directory: BrokerDirectory, identity: Identity, plan: Plan) -> 
     kept = groups.rows()
     for entry in entries:
         groups.add(entry)
+    new = plan.files.new
     return Loss(
+        kept_number=plan.found.chain.number,
         batches=tuple(LostBatch(path, batch.number, batch.time_ms, batch.count) for path, batch in lost),
         unreadable=tuple(_unreadable(plan, [batch.number for _, batch in lost])),
         offsets=tuple(_differences(kept, groups.rows())),
+        untraced=new is not None and new.source is None,
     )
 
 

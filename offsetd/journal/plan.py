@@ -61,7 +61,8 @@ class Plan:
 
 def is_new(directory: BrokerDirectory) -> bool:
     """Return whether a start would take this for the directory of a new broker."""
-    return not Checkpoint.exists(directory.checkpoint) and not PlannedFiles().list(directory.journal)
+    used = PlannedFiles().list(directory.journal) or list_history(directory.history)
+    return not used and not Checkpoint.exists(directory.checkpoint)
 
 
 def read_place(directory: BrokerDirectory, identity: Identity) -> Place:
@@ -86,11 +87,6 @@ def make_plan(directory: BrokerDirectory, identity: Identity) -> Plan:
     """
     durable, _ = read_marker(PlannedFiles(), directory.journal / DURABLE)
     if is_new(directory):
-        if list_history(directory.history):
-            raise RepairRefused(
-                f"{directory.path} has neither journal nor checkpoint, but history: both are lost. Bring back a copy "
-                "of the whole data directory."
-            )
         return Plan(place=Place(), durable=durable, files=PlannedFiles())
     try:
         place = read_place(directory, identity)

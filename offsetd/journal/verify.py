@@ -79,11 +79,6 @@ def verify(directory: BrokerDirectory, identity: Identity) -> Verification:
     )
     if not done.new:
         _try_start(done, question, directory, identity)
-    elif done.history_segments:
-        done.refusals.append(
-            f"{directory.path} has neither journal nor checkpoint, but history: both are lost, and a start would begin "
-            "anew without any offset. Bring back a copy of the whole data directory before that."
-        )
     return done
 
 
@@ -99,7 +94,13 @@ def _try_start(done: Verification, question: Question, directory: BrokerDirector
     except CheckpointLost as lost:
         done.refusals.append(str(lost))
         _examine_alone(done, question)
-    except (CheckpointRefused, JournalRefused, FoldRefused, UnknownEntry) as refused:
+    except FoldRefused as stranger:
+        done.refusals.append(
+            f"{directory.journal}: batch {stranger.found_number} does not follow the checkpoint, which ends with batch "
+            f"{stranger.folded_number}. Bring back the checkpoint and the journal that belong together; `offsetd "
+            "journal repair` can make the checkpoint anew where history/ reaches back to batch 1 without a gap"
+        )
+    except (CheckpointRefused, JournalRefused, UnknownEntry) as refused:
         done.refusals.append(str(refused))
 
 
