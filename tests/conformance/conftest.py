@@ -1,35 +1,17 @@
 """Where the peers run: once for all scenarios; and the count of what was compared."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from offsetd.bench.kafka import VERSION, bring
+from offsetd.bench.kafka import bring
 from offsetd.bench.server import ServerFailed
-from tests.conformance.comparison import Verdict
 from tests.conformance.peers import LIBRARIES, Peers, started
+from tests.conformance.tally import Tally
 
 _POM: Final = Path(__file__).parents[2] / "deploy" / "peers" / "pom.xml"
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a whole run has compared."""
-
-    steps: int = 0
-    on_purpose: int = 0
-    unexplained: int = 0
-
-    def count(self, steps: int, verdict: Verdict) -> None:
-        """Add one scenario."""
-        self.steps += steps
-        self.on_purpose += verdict.explained
-        self.unexplained += len(verdict.unexplained)
-
-
 _TALLY: Final = pytest.StashKey[Tally]()
 
 
@@ -51,10 +33,7 @@ def tally(pytestconfig: pytest.Config) -> Tally:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Say how much was compared: a run that compared nothing must not look like one that found nothing."""
+    """Say how much was compared, if anything was to be."""
     tally = config.stash.get(_TALLY, None)
     if tally is not None:
-        terminalreporter.write_line(
-            f"conformance: {tally.steps} steps compared with Kafka {VERSION}, {tally.on_purpose} fields differ "
-            f"on purpose, {tally.unexplained} otherwise"
-        )
+        terminalreporter.write_line(str(tally))

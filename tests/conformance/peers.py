@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, cast
 
-from offsetd.bench.kafka import KafkaProcess
+from offsetd.bench.kafka import VERSION, KafkaProcess
 from offsetd.coordinator.slot import slot_of
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.errors import Code
@@ -53,6 +53,11 @@ class Peers:
         """Return the versions of an API that both serve."""
         (left, right), (low, high) = self.kafka.served[api], self.offsetd.served[api]
         return range(max(left, low), min(right, high) + 1)
+
+
+def is_brought() -> bool:
+    """Tell whether Kafka's jars are there."""
+    return any(LIBRARIES.glob(f"kafka_2.13-{VERSION}.jar"))
 
 
 @contextmanager

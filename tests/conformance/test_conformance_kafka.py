@@ -9,17 +9,18 @@ import pytest
 
 from offsetd.bench.kafka import missing_tools
 from tests.conformance.comparison import judge
-from tests.conformance.conftest import Tally
 from tests.conformance.dialogue import Notes, go_through, send
-from tests.conformance.peers import LIBRARIES, Peers
+from tests.conformance.peers import Peers, is_brought
 from tests.conformance.purposes import TABLE
 from tests.conformance.scenario import Frames, Scenario
 from tests.conformance.script import FRAMES, SCENARIOS
+from tests.conformance.tally import Tally
 
 if os.environ.get("OFFSETD_CONFORMANCE") != "1":
     pytest.skip("OFFSETD_CONFORMANCE=1 compares with a real Kafka (make conformance)", allow_module_level=True)
-if missing := [tool for tool in missing_tools() if tool == "java" or not LIBRARIES.exists()]:
-    pytest.skip(f"no Kafka to compare with: {' and '.join(missing)} is missing", allow_module_level=True)
+# Maven is needed only to bring what has not been brought yet.
+if missing := [tool for tool in missing_tools() if tool == "java" or not is_brought()]:
+    pytest.skip(f"no Kafka to compare with: this machine has no {' and no '.join(missing)}", allow_module_level=True)
 
 pytestmark = pytest.mark.integration
 
