@@ -84,11 +84,13 @@ class Broker:
             timeout_ms=commit_timeout_ms,
         )
         self.shapes = self.commits.shapes
-        fetches = Fetches(slots=self.slots, observed=observed, clock=clock, reply_bytes_max=limits.response_bytes_max)
+        self.fetches = Fetches(
+            slots=self.slots, observed=observed, clock=clock, reply_bytes_max=limits.response_bytes_max
+        )
         self._served = [(api.key, api.min_version, api.max_version) for api in APIS.values()]
         own: dict[int, Callable[[bytes, Client], None]] = {
             OFFSET_COMMIT: self.commits.receive,
-            OFFSET_FETCH: fetches.receive,
+            OFFSET_FETCH: self.fetches.receive,
             FETCH: self._fetch_records,
         }
         self._routes = {
@@ -151,22 +153,20 @@ class Broker:
         return encode_response(key, version, header.correlation_id, response)
 
     def _fetch_records(self, frame: bytes, client: Client) -> None:
-        """Answer Fetch with nothing, after the wait that the client asked for."""
+        """Answer Fetch with nothing, after the wait that the client asked for; it begins when its turn has come."""
         header, decoded = decode_request(frame)
         request = cast("FetchRequest", decoded)
-        turn = Turn()
         turns = client.turns
-        turns.wait(turn)
 
-        def answer() -> None:
+        def answer(_: Turn) -> bytes:
             response = answer_fetch_records(request, version=header.api_version, topics=self.topics)
-            turns.done(turn, encode_response(FETCH, header.api_version, header.correlation_id, response))
+            return encode_response(FETCH, header.api_version, header.correlation_id, response)
 
-        wait_ms = min(max(request.max_wait_ms, 0), _FETCH_WAIT_MS_MAX)
-        if wait_ms == 0 or request.min_bytes <= 0:
-            answer()
-        else:
-            self._later(wait_ms / 1000, answer)
+        def wait(turn: Turn) -> None:
+            self._later(wait_ms / 1000, lambda: turns.resume(turn, answer))
+
+        wait_ms = min(request.max_wait_ms, _FETCH_WAIT_MS_MAX)
+        turns.read(wait if wait_ms > 0 and request.min_bytes > 0 else answer)
 
     def load(self) -> Iterator[int]:
         """Fill every slot from the log, in slices; yields offsets so far."""

@@ -32,7 +32,7 @@ class Fetches:
         self._reply_bytes_max = reply_bytes_max
         # By the request's bytes: the group shown, its version then, and the reply around the correlation id.
         self._kept: dict[bytes, tuple[Group, int, bytes, bytes]] = {}
-        self._kept_bytes = 0
+        self.kept_bytes = 0
 
     def receive(self, frame: bytes, client: Client) -> None:
         """Answer now, or when the requests before this one have been answered."""
@@ -72,12 +72,18 @@ class Fetches:
         return reply
 
     def _keep(self, key: bytes, group: Group, reply: bytes) -> None:
-        cost = 300 + len(key) + len(reply)
+        before = self._kept.pop(key, None)
+        if before is not None:
+            self.kept_bytes -= _cost(key, len(before[3]))
+        cost = _cost(key, len(reply) - 8)
         if cost > _KEPT_REPLY_BYTES_MAX:
             return
-        if self._kept_bytes + cost > _KEPT_BYTES_MAX:
+        if self.kept_bytes + cost > _KEPT_BYTES_MAX:
             self._kept.clear()
-            self._kept_bytes = 0
-        if key not in self._kept:
-            self._kept_bytes += cost
+            self.kept_bytes = 0
+        self.kept_bytes += cost
         self._kept[key] = (group, group.version, reply[:4], reply[8:])
+
+
+def _cost(key: bytes, reply_bytes: int) -> int:
+    return 300 + len(key) + reply_bytes

@@ -65,6 +65,10 @@ class FakeClient:
         """Send a fetch."""
         return self.send(fetch_request(group, partitions, version), version)
 
+    def fetch_all(self, group: str, client_id: str) -> int:
+        """Ask for all that a group has, under another name than the usual one."""
+        return self.send(fetch_request(group, None), 9, client_id=client_id)
+
     def answers(self) -> list[tuple[int, Any]]:
         """Return every reply so far, decoded, with its correlation id."""
         found = []
