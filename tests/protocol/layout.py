@@ -59,12 +59,12 @@ def replaced(pieces: list[Piece], place: int, data: bytes) -> bytes:
     return b"".join(data if at == place else piece.data for at, piece in enumerate(pieces))
 
 
-def request_pieces(route: Route, request: Any, *, client_id: str = "cli") -> list[Piece]:
+def request_pieces(route: Route, request: Any, *, client_id: str | None = "cli") -> list[Piece]:
     """Take a request apart, its header first."""
-    key, name = route.api.key, client_id.encode()
+    name = (client_id or "").encode()
     pieces = [
-        Piece("header", struct.pack(">hhi", key, route.version, 7), "header"),
-        Piece("client id length", struct.pack(">h", len(name)), "client id"),
+        Piece("header", struct.pack(">hhi", route.api.key, route.version, 7), "header"),
+        Piece("client id length", struct.pack(">h", -1 if client_id is None else len(name)), "client id", "h"),
         Piece("client id", name, "client id"),
     ]
     flexible = route.version in message_info(type(request)).flexible
