@@ -171,10 +171,15 @@ class Daemon:
             logger.error("load_failed", reason=str(error))  # noqa: TRY400
             self._fail(str(error), JOURNAL_FAILED if isinstance(error, SyncerGone) else _REFUSED_EXIT_CODE)
             return
+        except Exception as error:
+            # A fault of ours, or bytes that pass every check and make no sense: refused like any other damage.
+            logger.exception("load_failed", reason=repr(error))
+            self._fail(repr(error), _REFUSED_EXIT_CODE)
+            return
         await self._keep_house()
 
     def _worked(self, work: "asyncio.Task[None]") -> None:
-        """End the daemon for a fault of our own too: without its work it would load, expire and compact no more."""
+        """End the daemon for a fault of our own too: without its work it would expire and compact no more."""
         error = None if work.cancelled() else work.exception()
         if error is not None:
             logger.error("daemon_failed", reason=repr(error), exc_info=error)
