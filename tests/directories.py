@@ -84,6 +84,7 @@ class DataDirectory:
                 cluster=CLUSTER,
                 slots=SLOTS,
                 after_number=loader.folded_number,
+                after_crc=checkpoint.place.crc,
                 on_batch=loader.add_batch,
             ):
                 pass

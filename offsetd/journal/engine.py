@@ -13,7 +13,7 @@ from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint, directory_bytes
 from offsetd.journal.compaction import Compaction
 from offsetd.journal.directory import BrokerDirectory, decode_cluster_id
-from offsetd.journal.examine import JournalRefused
+from offsetd.journal.examine import STRANGER, JournalRefused
 from offsetd.journal.files import OsFiles
 from offsetd.journal.fold import FoldRefused
 from offsetd.journal.history import list_history
@@ -138,6 +138,7 @@ class JournalEngine:
             cluster=decode_cluster_id(self._cluster_id),
             slots=self._slots,
             after_number=loader.folded_number,
+            after_crc=checkpoint.place.crc,
             on_batch=self._take_batch,
         )
         if recovered.torn is not None:
@@ -207,8 +208,7 @@ class JournalEngine:
                 self._segment_of(batch.number),
                 batch.position,
                 f"batch {batch.number} does not follow the checkpoint, which ends with batch {refused.folded_number}",
-                "Bring back the checkpoint and the journal that belong together; `offsetd journal repair` can make the "
-                "checkpoint anew where history/ reaches back to batch 1 without a gap",
+                STRANGER,
             ) from refused
 
     def _segment_of(self, number: int) -> Path:

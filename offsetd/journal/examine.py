@@ -58,6 +58,14 @@ class JournalGap(JournalRefused):
     """The journal begins after the batch that should follow the checkpoint."""
 
 
+class JournalStranger(JournalRefused):
+    """The journal and the checkpoint are of different lives: they name different batches by one number."""
+
+
+STRANGER: Final = (
+    "Bring back the checkpoint and the journal that belong together; `offsetd journal repair` can make the checkpoint "
+    "anew where history/ reaches back to batch 1 without a gap"
+)
 REPAIR: Final = (
     "`offsetd journal verify` lists what is whole; `offsetd journal repair` shows what would be lost by putting "
     "everything from there on into quarantine"
@@ -107,6 +115,7 @@ class Question:
     cluster: bytes
     slots: int | None
     after_number: int | None
+    after_crc: int | None = None
     durable: Marker | None
 
 
@@ -362,6 +371,10 @@ def _check_end(question: Question, candidates: list[Candidate], found: Findings)
             "The checkpoint and the journal do not belong together, or segments are missing. Bring back the segments; "
             "`offsetd journal repair` can only go on from the checkpoint without them",
         )
+    # Batches behind the checkpoint are held against it one by one; here there is none yet.
+    if question.after_number == number and question.after_crc not in (None, found.chain.crc):
+        reason = f"batch {number} is not the one that the checkpoint ends with"
+        raise JournalStranger(path, place, reason, STRANGER)
 
 
 def _damaged(candidate: Candidate, position: int, reason: str) -> JournalDamaged:

@@ -19,6 +19,7 @@ from offsetd.journal.examine import (
     JournalGap,
     JournalRefused,
     JournalShort,
+    JournalStranger,
     Question,
     examine_whole,
     later_batches,
@@ -97,7 +98,7 @@ def make_plan(directory: BrokerDirectory, identity: Identity) -> Plan:
         _Planner(directory, identity, plan).settle()
     except JournalGap as gap:
         return _from_history(directory, identity, durable, place, gap)
-    except FoldRefused as stranger:
+    except (FoldRefused, JournalStranger) as stranger:
         return _from_history(directory, identity, durable, Place(), stranger)
     return plan
 
@@ -107,7 +108,7 @@ def _from_history(
     identity: Identity,
     durable: Marker | None,
     after: Place,
-    refusal: CheckpointRefused | JournalGap | FoldRefused,
+    refusal: CheckpointRefused | JournalRefused | FoldRefused,
 ) -> Plan:
     bridge = bridge_of(directory, identity, after)
     if bridge.obstacle is not None:
@@ -116,7 +117,7 @@ def _from_history(
     plan.refusals.append(str(refusal))
     try:
         _Planner(directory, identity, plan).settle()
-    except (JournalGap, FoldRefused) as stranger:
+    except (JournalGap, JournalStranger, FoldRefused) as stranger:
         raise RepairRefused(
             f"{_sentence(refusal)} With what history holds it would still be refused: {stranger}"
         ) from stranger
@@ -173,6 +174,7 @@ class _Planner:
             cluster=self._identity.cluster,
             slots=self._identity.slots,
             after_number=self._plan.place.number,
+            after_crc=self._plan.place.crc,
             durable=self._durable,
         )
 

@@ -68,6 +68,7 @@ def recover(
     cluster: bytes,
     slots: int | None,
     after_number: int,
+    after_crc: int | None = None,
     on_batch: Callable[[Batch], None],
 ) -> Generator[int, None, Recovered]:
     """Bring the journal to a trustworthy end; yield the bytes scanned so far, between slices.
@@ -79,6 +80,7 @@ def recover(
         cluster: the cluster's uuid.
         slots: how many slots this broker has.
         after_number: the last batch that the checkpoint holds, 0 for none.
+        after_crc: its CRC, None if that is not known.
         on_batch: gets every later batch, in order. Nothing of it may be served before the generator has returned.
 
     Raises:
@@ -87,7 +89,13 @@ def recover(
     durable = _read(files, journal / DURABLE)
     stop = _read(files, journal / CLEAN_STOP)
     question = Question(
-        journal=journal, files=files, cluster=cluster, slots=slots, after_number=after_number, durable=durable
+        journal=journal,
+        files=files,
+        cluster=cluster,
+        slots=slots,
+        after_number=after_number,
+        after_crc=after_crc,
+        durable=durable,
     )
     candidates = list_segments(question)
     # Gone before anything is loaded: should this start die half-way, the next one must not believe in a clean stop.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import CheckpointLost, CheckpointRefused
 from offsetd.journal.directory import BrokerDirectory, Identity
-from offsetd.journal.examine import Findings, JournalRefused, Question, examine_whole
+from offsetd.journal.examine import STRANGER, Findings, JournalRefused, Question, examine_whole
 from offsetd.journal.fold import FoldRefused, Place
 from offsetd.journal.history import list_history
 from offsetd.journal.load import Loader
@@ -89,7 +89,9 @@ def _try_start(done: Verification, question: Question, directory: BrokerDirector
             read_through(checkpoint, identity.slots)
             done.place = checkpoint.place
             loader = Loader(checkpoint)
-            done.found = examine_whole(replace(question, after_number=loader.folded_number), loader.add_batch)
+            place = checkpoint.place
+            question_after = replace(question, after_number=place.number, after_crc=place.crc)
+            done.found = examine_whole(question_after, loader.add_batch)
             _load(done, loader, identity.slots)
     except CheckpointLost as lost:
         done.refusals.append(str(lost))
@@ -97,8 +99,7 @@ def _try_start(done: Verification, question: Question, directory: BrokerDirector
     except FoldRefused as stranger:
         done.refusals.append(
             f"{directory.journal}: batch {stranger.found_number} does not follow the checkpoint, which ends with batch "
-            f"{stranger.folded_number}. Bring back the checkpoint and the journal that belong together; `offsetd "
-            "journal repair` can make the checkpoint anew where history/ reaches back to batch 1 without a gap"
+            f"{stranger.folded_number}. {STRANGER}"
         )
     except (CheckpointRefused, JournalRefused, UnknownEntry) as refused:
         done.refusals.append(str(refused))

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from offsetd.cli import commands, journal
 from offsetd.journal.dump import Wanted
 from offsetd.journal.segment import segment_name
-from tests.directories import DataDirectory, commit, flip_byte, position_of
+from tests.directories import SLOTS, DataDirectory, commit, flip_byte, position_of
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.wire import connected
 from tests.segments import TIME_MS
@@ -317,6 +317,29 @@ async def test_beside_a_daemon_only_dump_works(tmp_path: Path) -> None:
     for result in refused:
         assert result.exit_code == 1
         assert f"is in use by the process {daemon.pid}" in result.stderr
+
+
+@pytest.mark.integration
+def test_a_daemon_refuses_a_checkpoint_of_another_life_in_the_words_of_verify(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path / "data")
+    data.write(4)
+    other = DataDirectory(tmp_path / "other")
+    other.journal.segment([[commit(100)]] * 4)
+    other.compact(1)
+    shutil.rmtree(data.broker.checkpoint)
+    other.broker.checkpoint.rename(data.broker.checkpoint)
+    verified = run("verify", data=data.path)
+    daemon = Daemon(tmp_path, {"offsets.topic.num.partitions": SLOTS})
+    try:
+        daemon.launch()
+        code = daemon.wait()
+    finally:
+        daemon.clean_up()
+
+    assert code == 1
+    refusal = daemon.events("load_failed")[0]["reason"]
+    assert "batch 4 is not the one that the checkpoint ends with" in refusal
+    assert f"a start would be refused: {refusal}" in verified.stdout
 
 
 @pytest.mark.integration

@@ -327,6 +327,23 @@ def test_a_checkpoint_of_another_life_of_the_journal_is_made_anew(tmp_path: Path
     assert data.start() == {KEY: 12}
 
 
+def test_a_checkpoint_of_another_life_is_refused_before_anything_follows_it(tmp_path: Path) -> None:
+    """Commits that the journal took on top of it could never be folded."""
+    data = DataDirectory(tmp_path / "data")
+    data.write(4)
+    other = DataDirectory(tmp_path / "other")
+    other.journal.segment([[commit(100)]] * 4)
+    other.compact(1)
+    shutil.rmtree(data.broker.checkpoint)
+    other.broker.checkpoint.rename(data.broker.checkpoint)
+    with pytest.raises(JournalRefused, match="batch 4 is not the one that the checkpoint ends with"):
+        data.start()
+
+    mend(data)
+
+    assert data.start() == {KEY: 4}
+
+
 def test_a_checkpoint_that_history_cannot_bring_back_is_refused(tmp_path: Path) -> None:
     data = three_segments(tmp_path)
     data.compact(2)
