@@ -184,7 +184,7 @@ def _load(observed: Observed, live: Live) -> Iterator[Metric]:
     yield slots
     yield _gauge("load_share", "How much of the load at start is done, 0 to 1.", live.load_share)
     yield _gauge("load_offsets", "Offsets brought into memory by the load at start.", observed.load_records)
-    yield _gauge("load_seconds", "Duration of the load at start, 0 until it is done.", observed.load_seconds)
+    yield _gauge("load_seconds", "Duration of the load at start, so far.", observed.load_seconds)
     yield _gauge("recovered_torn_bytes", "Unsynced bytes that recovery cut at start.", observed.recovered_torn_bytes)
 
 
