@@ -93,7 +93,8 @@ class Connection(asyncio.Protocol):
         self.shapes = self._broker.shapes.of(self.host)
         _keep_alive(transport.get_extra_info("socket"))
         if self._peers.held:
-            self.hold()
+            # Not now: the loop begins to read when this method has returned.
+            asyncio.get_running_loop().call_soon(self.hold)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes: almost always exactly one whole frame, which then needs no buffer."""

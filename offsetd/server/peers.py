@@ -76,7 +76,8 @@ class Peers:
         self._tokens = float(limits.connections_per_second_max)
         self._tokens_at = now()
         self._loud = RateLimited(logger)
-        self._bytes_before = 0
+        # What was held a second ago, if it was too much then.
+        self._excessive_bytes: int | None = None
         # There is no memory for more requests and replies, for nobody.
         self.held = False
         self._stopping = False
@@ -169,14 +170,16 @@ class Peers:
         """Find out what is really held; if a whole second has freed nothing, end those who hold the most."""
         total = self._pending_bytes() + sum(peer.held_bytes() for peer in self._open)
         self._observed.in_flight_bytes = total
-        before, self._bytes_before = self._bytes_before, total
+        before = self._excessive_bytes
         if not self._over_memory():
+            self._excessive_bytes = None
             if self.held:
                 self._release()
             return
+        self._excessive_bytes = total
         if not self.held:
             self._hold()
-        elif total >= before:
+        elif before is not None and total >= before:
             excess = total - self._limits.memory_bytes_max * 3 // 4
             for peer in sorted(self._open, key=lambda peer: peer.stuck_bytes(), reverse=True):
                 size = peer.stuck_bytes()

@@ -1,6 +1,7 @@
 """A listener with a real broker behind it and real sockets before it; log and clocks are the test's own hand."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -13,9 +14,10 @@ from offsetd.server.connection import Connection
 from offsetd.server.limits import ServerLimits
 from offsetd.server.listener import Listener
 from offsetd.server.peers import Peers
+from protocol.offset_commit import OffsetCommitResponse
 from tests.fakes.clock import FakeClock
 from tests.fakes.log import FakeLog
-from tests.fakes.wire import RawClient, connected
+from tests.fakes.wire import RawClient, commit_codes, commit_request, connect, connected
 
 WAIT_SECONDS = 20.0
 _IDENTITY = Identity(cluster_id="abcdefghijklmnopqrstug", broker_id=1, host="127.0.0.1", port=9092)
@@ -42,6 +44,7 @@ class Edge:
         self.limits = ServerLimits(**limits)
         self.listener = Listener(self.broker, self.limits, now=self.clock.monotonic)
         self.port = 0
+        self._clients: list[RawClient] = []
 
     @property
     def peers(self) -> Peers:
@@ -62,22 +65,64 @@ class Edge:
         self.peers.tick()
         self.broker.commits.time_out()
 
+    async def recover(self) -> None:
+        """Let the listener look at its connections, second by second, until they are read from again."""
+        while self.peers.held:
+            self.pass_time(1000)
+            await turns(3)
+
     async def settle_when(self, entries: int) -> None:
         """Wait until so many entries have been appended, and make them durable together."""
         await until(lambda: len(self.log.held) >= entries)
         assert self.log.settle() == entries
+
+    async def have_received(self, size: int) -> None:
+        """Wait until so many bytes have come in over all connections."""
+        await until(lambda: self.observed.bytes_received == size)
 
     async def have_closed(self, **reasons: int) -> None:
         """Wait until connections have ended for exactly these reasons."""
         await until(lambda: self.closed() == reasons)
 
     @asynccontextmanager
-    async def client(self, *, receive_bytes: int | None = None) -> AsyncIterator[RawClient]:
-        """Connect, and wait until the connection is there on our side too."""
+    async def client(self, *, reads: bool = True) -> AsyncIterator[RawClient]:
+        """Connect, and wait until the connection is there on our side too.
+
+        Args:
+            reads: False for a client that reads next to nothing until it is asked to; the system keeps little.
+        """
         accepted = self.observed.connections_accepted
-        async with connected(self.port, receive_bytes=receive_bytes) as client:
+        async with connected(self.port, receive_bytes=None if reads else 4096) as client:
             await until(lambda: self.observed.connections_accepted > accepted)
+            if not reads:
+                transport = self.connections()[-1]._transport
+                assert transport is not None
+                transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
             yield client
+
+    async def connect(self) -> RawClient:
+        """Connect until the end of the test, and wait for nothing."""
+        client = await connect(self.port)
+        self._clients.append(client)
+        return client
+
+    async def close(self) -> None:
+        """Close both sides."""
+        for client in self._clients:
+            await client.close()
+        await self.listener.stop(timeout_ms=0)
+        await until(lambda: not len(self.peers))
+
+    async def fill(self, group: str, topics: int, partitions: int) -> None:
+        """Commit offsets for so many topics and partitions."""
+        async with self.client() as client:
+            for topic in range(topics):
+                offsets = {(f"topic-{topic}", partition): partition for partition in range(partitions)}
+                client.send(commit_request(group, offsets), 8)
+                await self.settle_when(1)
+                assert set(commit_codes((await client.receive(OffsetCommitResponse, 8))[1]).values()) == {0}
+        await until(lambda: not len(self.peers))
+        self.observed.connections_closed.clear()
 
 
 async def until(condition: Callable[[], object]) -> None:
@@ -101,5 +146,4 @@ async def edge(**settings: Any) -> AsyncIterator[Edge]:
     try:
         yield made
     finally:
-        await made.listener.stop(timeout_ms=0)
-        await until(lambda: not len(made.peers))
+        await made.close()

@@ -50,7 +50,7 @@ async def test_ten_thousand_pipelined_commits_are_answered_in_order_and_few_are_
 async def test_a_connection_with_all_it_may_have_in_flight_is_not_read_from() -> None:
     """Back-pressure is TCP's: what we do not read stays with the peer."""
     async with edge(in_flight_max=4) as world, world.client() as client:
-        flood = commits(range(100_000))
+        flood = commits(range(1)) * 100_000
         client.send_bytes(flood)
         await until(lambda: len(world.log.held) == 4)
         await turns()
