@@ -18,6 +18,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon that nothing bad happens to; each test has groups and topics of its own there."""
     with running(tmp_path_factory.mktemp("daemon")) as found:
         yield found
+        assert [event for event in found.events() if event["level"] != "info"] == []
 
 
 @pytest.fixture
