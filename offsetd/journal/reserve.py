@@ -8,6 +8,8 @@ from offsetd.journal.files import Files
 
 NAME: Final = "reserve"
 RETRY_SECONDS: Final = 0.1
+#: Where no reserve is kept, a disk that was full is tried again when this much fits: some hundred commits.
+PROBE_BYTES: Final = 64 * 1024
 
 
 class Reserve:
@@ -38,11 +40,11 @@ class Reserve:
         """Hold the reserve, if there is room for it and for a batch beside it."""
         if self.held:
             return True
-        if self._size_bytes == 0:
-            self.held = True
-            return True
         try:
-            self.held = self._standing() or self._allocate()
+            if self._size_bytes:
+                self.held = self._standing() or self._allocate()
+            else:
+                self.held = not self.full or self._fits()
         except OSError:
             self.release()
         return self.held
@@ -50,11 +52,10 @@ class Reserve:
     def release(self) -> None:
         """Give the space back to the file system."""
         self.held = False
-        if self._size_bytes:
-            try:
-                self._files.unlink(self._path)
-            except OSError:
-                return  # nothing to give back, or a file system that takes no changes at all
+        try:
+            self._files.unlink(self._path)
+        except OSError:
+            return  # nothing to give back, or a file system that takes no changes at all
 
     def _standing(self) -> bool:
         for listed in self._files.list(self._path.parent):
@@ -63,6 +64,12 @@ class Reserve:
                     return True
                 self._files.unlink(self._path)
         return False
+
+    def _fits(self) -> bool:
+        """Try whether the disk takes anything, where there is no reserve to tell."""
+        self._files.allocate(self._path, PROBE_BYTES)
+        self._files.unlink(self._path)
+        return True
 
     def _allocate(self) -> bool:
         beside = min(self._size_bytes, BODY_BYTES_MAX)

@@ -247,6 +247,28 @@ async def test_a_full_disk_refuses_commits_and_heals(fault: tuple[int, int], mon
     assert recover_all(disk)[1] == [1, 6]
 
 
+async def test_without_a_reserve_a_full_disk_is_full_until_something_fits() -> None:
+    """Nobody tries a commit: the disk itself is asked, and no trace of that is left."""
+    disk, _, bench = start()
+    disk.free = 0
+    disk.write_faults = [(0, errno.ENOSPC)]
+    bench.append(1)
+    await until(lambda: bench.refused)
+
+    bench.reserve._retry_at = 0.0
+    bench.writer.try_to_heal()
+    assert bench.writer.full
+    disk.free = 1 << 30
+    bench.reserve._retry_at = 0.0
+    bench.writer.try_to_heal()
+
+    assert not bench.writer.full
+    assert disk.reserved == {}
+    bench.append(2)
+    await until(lambda: bench.settled == [2])
+    await bench.writer.close()
+
+
 async def test_a_full_disk_while_rolling_refuses_commits_and_heals() -> None:
     """The half-made segment goes away again."""
     disk, _, bench = start(segment_bytes=100)
