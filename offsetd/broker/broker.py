@@ -163,7 +163,8 @@ class Broker:
             return encode_response(FETCH, header.api_version, header.correlation_id, response)
 
         def wait(turn: Turn) -> None:
-            self._later(wait_ms / 1000, lambda: turns.resume(turn, answer))
+            turn.parked = answer
+            self._later(wait_ms / 1000, lambda: turns.unpark(turn))
 
         wait_ms = min(request.max_wait_ms, _FETCH_WAIT_MS_MAX)
         turns.read(wait if wait_ms > 0 and request.min_bytes > 0 else answer)

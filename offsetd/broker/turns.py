@@ -15,18 +15,20 @@ REQUEST_BYTES_LEAST = 512
 class Turn:
     """One request's place in the order."""
 
-    __slots__ = ("held_bytes", "read", "reply")
+    __slots__ = ("held_bytes", "parked", "read", "reply")
 
     def __init__(self, reply: bytes | None = None, read: "Callable[[Turn], bytes | None] | None" = None) -> None:
         self.reply = reply
         # Makes the reply when the turn has come; answers None if it will say `done` or `resume` later.
         self.read = read
+        # Goes on with the reply when a wait is over. Kept here and not with the timer, so that it goes with the client.
+        self.parked: Callable[[Turn], bytes | None] | None = None
         # What the request takes in memory; the connection says so where it is more than the least.
         self.held_bytes = REQUEST_BYTES_LEAST
 
     def drop(self) -> None:
         """Let go of all that was kept for the reply: nobody waits for it any more."""
-        self.read = self.reply = None
+        self.parked = self.read = self.reply = None
 
 
 def _raise(error: Exception) -> NoReturn:
@@ -71,6 +73,11 @@ class Turns:
         if self.queue and self.queue[0] is turn:
             self._drain()
             self._drained()
+
+    def unpark(self, turn: Turn) -> None:
+        """Go on with a read whose wait is over, unless its client is gone."""
+        if turn.parked is not None:
+            self.resume(turn, turn.parked)
 
     def wait(self, turn: Turn) -> None:
         """Take a place for a request whose reply comes later through `done`."""

@@ -176,6 +176,23 @@ async def test_a_commit_whose_client_is_gone_completes_and_nothing_is_kept_of_th
         assert not [thing for thing in gc.get_objects() if isinstance(thing, Connection)]
 
 
+async def test_a_poll_that_waits_is_forgotten_with_its_client() -> None:
+    """Otherwise a client could have memory held for half a minute by leaving, again and again."""
+    async with edge() as world:
+        async with world.client() as client:
+            client.send(FetchRequest(max_wait_ms=30_000, min_bytes=1), 11)
+            await until(world.connections()[0].is_waiting)
+            turn = world.connections()[0].turns.queue[0]
+            waiting = turn.parked
+            client.reset()
+        await world.have_closed(error=1)
+
+        assert waiting is not None
+        assert (turn.parked, turn.read, turn.reply) == (None, None, None)
+        world.clock.advance(30_000)
+        assert turn.reply is None
+
+
 async def test_a_peer_whose_machine_lost_power_is_found_by_the_system() -> None:
     """Half-open connections send nothing and receive nothing: only keepalive and unanswered bytes tell."""
     async with edge() as world, world.client():
