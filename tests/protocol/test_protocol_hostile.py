@@ -71,6 +71,26 @@ def test_a_length_or_count_that_cannot_be_is_refused_before_it_takes_memory(rout
                 assert meter.peak_bytes(_is_refused, frame) < PEAK_BYTES_MAX, (piece, number)
 
 
+@pytest.mark.parametrize("route", request_routes(), ids=str)
+def test_not_one_element_is_made_of_a_count_that_the_bytes_cannot_hold(route: Route) -> None:
+    """Behind each count stand thousands of good elements, but fewer than it claims."""
+    pieces = _pieces(route)
+    # In a flexible version a one is the length of an empty string, and a tag with one byte if need be.
+    filling = (b"\1" if route in _FLEXIBLE else b"\0") * 20_000
+    claim = len(filling) + 1
+    decode_request(frame_of(pieces))
+
+    with metered() as meter:
+        for place, piece in enumerate(pieces):
+            if piece.role != "count":
+                continue
+            number = varint(claim + 1) if piece.code == "v" else struct.pack(">i", claim)
+            frame = frame_of(pieces[:place]) + number + filling
+
+            assert _is_refused(frame), piece
+            assert meter.peak_bytes(_is_refused, frame) < PEAK_BYTES_MAX, piece
+
+
 @pytest.mark.parametrize("claim", [2**31 - 1, 1_000, 100])
 @pytest.mark.parametrize("route", request_routes(), ids=str)
 def test_counts_inside_counts_multiply_nothing(route: Route, claim: int) -> None:
