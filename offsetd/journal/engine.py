@@ -1,5 +1,8 @@
 """The embedded engine: recovery, load, writer, compaction and history, behind the seam of a log."""
 
+import asyncio
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +13,7 @@ import structlog
 
 from offsetd import __version__
 from offsetd.journal.batch import Batch
-from offsetd.journal.checkpoint import Checkpoint, directory_bytes
+from offsetd.journal.checkpoint import Checkpoint, CheckpointRefused, directory_bytes
 from offsetd.journal.compaction import Compaction
 from offsetd.journal.directory import BrokerDirectory, decode_cluster_id
 from offsetd.journal.examine import STRANGER, JournalRefused
@@ -87,6 +90,7 @@ class JournalEngine:
         self._clock = clock
         self._syncer = syncer
         self._files = OsFiles()
+        self._reserve = Reserve(self._files, directory.reserve, settings.reserve_bytes)
         self._compaction = Compaction(
             checkpoint=directory.checkpoint,
             cluster_id=cluster_id,
@@ -160,7 +164,7 @@ class JournalEngine:
             recovered=recovered,
             files=self._files,
             syncer=self._syncer,
-            reserve=Reserve(self._files, self._directory.reserve, settings.reserve_bytes),
+            reserve=self._reserve,
             settings=WriterSettings(
                 segment_bytes=settings.segment_bytes,
                 roll_ms=settings.roll_ms,
@@ -188,6 +192,14 @@ class JournalEngine:
         if not Checkpoint.exists(path) and not any(directory.journal.iterdir()) and not list_history(directory.history):
             return Checkpoint.create(path, cluster_id=self._cluster_id, made_by=f"offsetd {__version__}")
         # Where there was ever anything, a checkpoint that is gone is a loss and not a beginning.
+        try:
+            return Checkpoint.open(path, cluster_id=self._cluster_id)
+        except CheckpointRefused as refused:
+            if os.strerror(errno.ENOSPC) not in refused.reason:
+                raise
+        # LevelDB writes a little whenever it is opened. On a full disk that is what the reserve is for, too.
+        self._reserve.meet_full_disk(asyncio.get_running_loop().time())
+        logger.error("disk_full", reason=os.strerror(errno.ENOSPC), checkpoint=str(path))
         return Checkpoint.open(path, cluster_id=self._cluster_id)
 
     def _take_batch(self, batch: Batch) -> None:

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetd.cli import commands, journal
+from offsetd.journal.directory import DirectoryLock
 from offsetd.journal.dump import Wanted
 from offsetd.journal.segment import segment_name
 from tests.directories import SLOTS, DataDirectory, commit, flip_byte, position_of
@@ -256,6 +257,20 @@ def test_dump_goes_on_behind_a_damaged_segment_and_fails(data: DataDirectory) ->
     assert result.exit_code == 1
     assert [line["batch"] for line in lines(result)] == [4, 7, 8, 9]
     assert result.stderr.startswith(f"offsetd: {path}: damaged at byte")
+
+
+def test_dump_leaves_out_what_a_daemon_is_just_writing(data: DataDirectory) -> None:
+    with (data.broker.journal / segment_name(7)).open("ab") as file:
+        file.write(b"OFDB on its way")
+    daemon = DirectoryLock(data.broker.lock)
+    daemon.take()
+    beside = run("dump", data=data.path)
+    daemon.release()
+    alone = run("dump", data=data.path)
+
+    assert beside.stdout == alone.stdout
+    assert (beside.exit_code, beside.stderr) == (0, "")
+    assert alone.exit_code == 1
 
 
 def test_a_segment_that_compaction_takes_away_is_found_in_history(

@@ -223,6 +223,32 @@ def test_batches_behind_damage_that_the_checkpoint_holds_are_saved(tmp_path: Pat
     assert data.start() == {KEY: 12}
 
 
+def test_batches_that_do_not_follow_the_checkpoint_are_not_put_behind_it(tmp_path: Path) -> None:
+    data = three_segments(tmp_path)
+    other = DataDirectory(tmp_path / "other")
+    other.journal.segment([[commit(100)]] * 6)
+    other.compact(1)
+    shutil.rmtree(data.broker.checkpoint)
+    other.broker.checkpoint.rename(data.broker.checkpoint)
+    flip_in_sealed(data)
+
+    loss = lose(data)
+    mend(data)
+
+    assert [batch.number for batch in loss.batches] == [7, 8, 9, 10, 11, 12]
+    assert data.start() == {KEY: 100}
+
+
+def test_batches_are_missed_that_only_the_name_of_a_segment_tells_of(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path / "data")
+    for _ in range(3):
+        data.write(4)
+    segment(data, 5).write_bytes(b"nonsense")
+    segment(data, 9).write_bytes(b"")
+
+    assert lose(data).unreadable == (range(5, 9),)
+
+
 def test_a_journal_that_ends_before_the_checkpoint_goes_on_from_it(tmp_path: Path) -> None:
     data = three_segments(tmp_path)
     data.fold(8)
@@ -279,6 +305,20 @@ def test_a_lost_checkpoint_is_made_anew_from_history(tmp_path: Path, harm: str) 
     assert said == ["The checkpoint was made anew from history, up to batch 8."]
     assert data.start() == {KEY: 12}
     assert (data.broker.quarantine / "checkpoint.1").exists() == (harm != "missing")
+
+
+def test_a_checkpoint_with_one_damaged_block_is_made_anew(tmp_path: Path) -> None:
+    """It can be opened, and says where it ends: only reading all of it shows the damage."""
+    data = DataDirectory(tmp_path / "data")
+    data.journal.segment([[commit(number, group=f"group-{number}") for number in range(2000)]])
+    data.write(1)
+    data.compact(1)
+    table = max(data.broker.checkpoint.glob("*.ldb"), key=lambda path: path.stat().st_size)
+    flip_byte(table, table.stat().st_size // 2)
+
+    mend(data)
+
+    assert len(data.start()) == 2001
 
 
 def test_a_lost_checkpoint_and_a_damaged_journal_are_mended_together(tmp_path: Path) -> None:
