@@ -28,9 +28,9 @@ def make_read_only(path: Path) -> None:
 
 
 def fill(path: Path) -> Path:
-    """Take all the space that is left, by one file that may be removed again; return it."""
+    """Take all the space that is left, by one file that grows and may be removed again; return it."""
     filler = path / "filler"
-    with filler.open("wb", buffering=0) as file:
+    with filler.open("ab", buffering=0) as file:
         for size in (1 << 20, 1 << 12, 1):
             try:
                 while True:
