@@ -191,8 +191,9 @@ class Compaction:
         if disk_full:
             command.append("--disk-full")
         pipe = asyncio.subprocess.PIPE
+        # A session of its own: a terminal's Ctrl-C is for the daemon, which would take this one's end for a failure.
         process = self._process = await asyncio.create_subprocess_exec(
-            *command, "--", *map(str, paths), stdin=pipe, stdout=pipe, stderr=pipe
+            *command, "--", *map(str, paths), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
         )
         assert process.stdin is not None, "asked for above"
         assert process.stdout is not None, "asked for above"
