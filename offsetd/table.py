@@ -28,6 +28,9 @@ _NO_EPOCH = b"\xff\xff\xff\xff"
 #: A topic's column may have about as many holes as rows before its far partitions go to the side table.
 _DENSE_SLACK_ROWS = 16
 
+#: So many rows of a column are unpacked at once.
+_PART_ROWS = 1024
+
 
 class Offset(NamedTuple):
     """One committed offset with all that is kept of it."""
@@ -81,17 +84,30 @@ class Group:
 
     def rows(self, topic: str) -> Iterator[tuple[int, Offset]]:
         """Yield each partition of a topic with its offset, partitions ascending."""
-        cells = self.topics.get(topic)
-        if cells is not None:
-            size = len(cells) // ROW_BYTES
-            columns = Struct(f">{size}q{size}q{size}i").unpack(cells)
-            for partition in range(size):
-                if (time_ms := columns[size + partition]) != ABSENT_MS:
-                    epoch = columns[2 * size + partition]
-                    yield partition, self._offset(topic, partition, columns[partition], time_ms, epoch)
+        cells = self.topics.get(topic, b"")
+        size = len(cells) // ROW_BYTES
+        # In parts, as the caller may stop in between, and a million rows at once would be a moment too long.
+        for start in range(0, size, _PART_ROWS):
+            count = min(_PART_ROWS, size - start)
+            offsets = Struct(f">{count}q").unpack_from(cells, 8 * start)
+            times = Struct(f">{count}q").unpack_from(cells, 8 * (size + start))
+            epochs = Struct(f">{count}i").unpack_from(cells, 16 * size + 4 * start)
+            for place, time_ms in enumerate(times):
+                if time_ms != ABSENT_MS:
+                    partition = start + place
+                    yield partition, self._offset(topic, partition, offsets[place], time_ms, epochs[place])
         if self.sparse is not None:
             for partition, row in sorted(self.sparse.get(topic, {}).items()):
                 yield partition, self._offset(topic, partition, *row)
+
+    def copy(self) -> "Group":
+        """Return the offsets as they are now, for whoever needs more than a moment to read them."""
+        made = Group()
+        made.topics = {name: cells[:] for name, cells in self.topics.items()}
+        made.sparse = None if self.sparse is None else {name: rows.copy() for name, rows in self.sparse.items()}
+        made.metadata = None if self.metadata is None else {name: one.copy() for name, one in self.metadata.items()}
+        made.live = self.live
+        return made
 
     def partitions(self, topic: str) -> int:
         """Return one more than the highest partition that has, or had, an offset here."""
@@ -118,22 +134,46 @@ class Group:
 class TopicIndex:
     """Which groups have offsets of a topic, over all slots: for ListOffsets' latest and an operator's questions."""
 
-    __slots__ = ("groups",)
+    __slots__ = ("changes", "groups", "partitions", "touched")
 
     def __init__(self) -> None:
         self.groups: dict[str, set[Group]] = {}
+        # How many partitions a topic's groups have named; missing where a group lost some, until somebody counts.
+        self.partitions: dict[str, int] = {}
+        # Moves when a topic comes or goes, or has another number of partitions.
+        self.changes = 0
+        # Of topics whose ends somebody asks for: the groups that have changed since they were last looked at.
+        self.touched: dict[str, set[Group]] = {}
 
-    def add(self, topic: str, group: Group) -> None:
-        """Remember that `group` has offsets of `topic`."""
-        self.groups.setdefault(topic, set()).add(group)
+    def add(self, topic: str, group: Group, partitions: int) -> None:
+        """Remember that `group` has offsets of `topic`, in partitions below a number."""
+        groups = self.groups.get(topic)
+        if groups is None:
+            groups = self.groups[topic] = set()
+            self.partitions[topic] = 0
+            self.changes += 1
+        groups.add(group)
+        known = self.partitions.get(topic)
+        if known is not None and partitions > known:
+            self.partitions[topic] = partitions
+            self.changes += 1
+
+    def lower(self, topic: str, group: Group) -> None:
+        """Hear that `group` has fewer offsets of `topic` than before."""
+        self.partitions.pop(topic, None)
+        self.changes += 1
+        if topic in self.touched:
+            self.touched[topic].add(group)
 
     def remove(self, topic: str, group: Group) -> None:
-        """Forget it again."""
+        """Forget that `group` has offsets of `topic`."""
         groups = self.groups.get(topic)
         if groups is not None:
+            self.lower(topic, group)
             groups.discard(group)
             if not groups:
                 del self.groups[topic]
+                self.touched.pop(topic, None)
 
 
 class SlotTable:
@@ -206,6 +246,7 @@ def apply_commit(table: SlotTable, group_id: str, time_ms: int, who: Any, topics
     if time_ms > table.newest_ms:
         table.newest_ms = time_ms
     time = _INT64.pack(time_ms)
+    touched = table.index.touched
     for name, partitions, offsets, epochs, times, expiries, metadata in topics:
         count = len(partitions) // 4
         table.sequence += count
@@ -226,6 +267,8 @@ def apply_commit(table: SlotTable, group_id: str, time_ms: int, who: Any, topics
             cells[at : at + 4 * count] = _NO_EPOCH * count if epochs is None else epochs
         else:
             _place(table, group, name, partitions, offsets, epochs, times, time_ms)
+        if touched and name in touched:
+            touched[name].add(group)
         if group.metadata is not None or metadata is not None:
             _set_metadata(group, name, partitions, metadata)
         if group.expiries is not None or expiries is not None:
@@ -251,7 +294,7 @@ def _place(
     moments = [time_ms] * count if times is None else Struct(f">{count}q").unpack(times)
     leaders = [-1] * count if epochs is None else Struct(f">{count}i").unpack(epochs)
     name = intern(name)
-    table.index.add(name, group)
+    table.index.add(name, group, max(numbers) + 1)
     _grow(group, name, numbers)
     cells = group.topics.get(name)
     size = 0 if cells is None else len(cells) // ROW_BYTES
@@ -399,6 +442,7 @@ def _remove(table: SlotTable, group: Group, name: str, numbers: tuple[int, ...])
                 side[name].pop(partition, None)
     group.live -= removed
     table.live -= removed
+    table.index.lower(name, group)
     if not any(True for _ in group.rows(name)):
         _forget_topic(table, group, name)
         return
@@ -470,15 +514,15 @@ def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
     if name == "":
         group.who = _packed_whos[value] if value in _packed_whos else _unpack_who(value)
         return
-    sides = False
+    rest: tuple[Any, ...] = ()
     if value[:2] == _PLAIN_HEAD and value[-3:] == _PLAIN_TAIL and value[2] == len(value) - 6:
         cells = value[3:-3]
     else:
         cells, *rest = msgpack.unpackb(value, use_list=False)
-        sides = True
     name = intern(name)
+    rows = len(cells) // ROW_BYTES
     if cells:
-        live = len(cells) // ROW_BYTES
+        live = rows
         # Eight such bytes may also be an offset, or lie across two times, so only their absence is believed at once.
         if _ABSENT in cells:
             holes = Struct(f">{live}q").unpack_from(cells, 8 * live).count(ABSENT_MS)
@@ -488,13 +532,15 @@ def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
         group.topics[name] = bytearray(cells)
         group.live += live
         table.live += live
-    if sides:
+    if rest:
         _restore_sides(table, group, name, *rest)
-    groups = table.index.groups.get(name)
-    if groups is None:
-        table.index.add(name, group)
-    else:
+        rows = group.partitions(name)
+    index = table.index
+    groups = index.groups.get(name)
+    if groups is not None and rows <= index.partitions.get(name, 0):
         groups.add(group)
+    else:
+        index.add(name, group, rows)
 
 
 def _restore_sides(table: SlotTable, group: Group, name: str, sparse: Any, metadata: Any, expiries: Any) -> None:

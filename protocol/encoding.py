@@ -17,7 +17,12 @@ Encoder = Callable[[Any], bytes]
 
 def compile_encoder(cls: type, version: int) -> Encoder:
     """Return the function that writes the body of ``cls`` in ``version``."""
-    writer = _EncoderWriter(version, flexible=version in message_info(cls).flexible)
+    return compile_struct_encoder(cls, version, flexible=version in message_info(cls).flexible)
+
+
+def compile_struct_encoder(cls: type, version: int, *, flexible: bool) -> Encoder:
+    """Return the function that writes ``cls`` as it stands inside the messages of ``version``."""
+    writer = _EncoderWriter(version, flexible=flexible)
     return cast("Encoder", writer.write(schema_of(cls)).compile("encode", f"{cls.__name__} v{version} encoder"))
 
 

@@ -7,6 +7,8 @@ from offsetd.broker.client import Client, Clock
 from offsetd.broker.commits import Commits
 from offsetd.broker.expiries import Expiries
 from offsetd.broker.fetches import Fetches
+from offsetd.broker.longreads import LongReads
+from offsetd.broker.metadata import Metadata
 from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn
 from offsetd.broker.waiter import Waiters
@@ -16,11 +18,17 @@ from offsetd.coordinator.catalog import (
     answer_describe_cluster,
     answer_describe_configs,
     answer_find_coordinator,
-    answer_metadata,
     refuse_api_versions,
 )
-from offsetd.coordinator.ends import answer_fetch_records, answer_list_offsets, refuse_produce
+from offsetd.coordinator.ends import (
+    answer_fetch_records,
+    answer_list_offsets,
+    refuse_produce,
+    topics_ended,
+    topics_polled,
+)
 from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.slices import ends_in_slices
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.log import Log
 from offsetd.observed import Observed
@@ -42,6 +50,7 @@ from protocol.api import (
 )
 from protocol.fetch import FetchRequest
 from protocol.header import RequestHeader
+from protocol.list_offsets import ListOffsetsRequest
 from protocol.produce import ProduceRequest
 
 #: A client that asks Fetch to wait longer than this is answered earlier; it will ask again.
@@ -67,7 +76,11 @@ class Broker:
         self.observed = observed
         self.slots = Slots(limits.slots)
         self.topics = Topics(
-            cluster_id=identity.cluster_id, index=self.slots.index, limits=limits, known=known_topics or {}
+            cluster_id=identity.cluster_id,
+            index=self.slots.index,
+            limits=limits,
+            known=known_topics or {},
+            are_whole=self.slots.are_whole,
         )
         self._limits = limits
         self._log = log
@@ -84,13 +97,23 @@ class Broker:
             timeout_ms=commit_timeout_ms,
         )
         self.shapes = self.commits.shapes
+        self._long = LongReads(later)
         self.fetches = Fetches(
-            slots=self.slots, observed=observed, clock=clock, reply_bytes_max=limits.response_bytes_max
+            slots=self.slots,
+            observed=observed,
+            clock=clock,
+            reply_bytes_max=limits.response_bytes_max,
+            long=self._long,
+        )
+        self.metadata = Metadata(
+            identity=lambda: self.identity, topics=self.topics, observed=observed, clock=clock, long=self._long
         )
         self._served = [(api.key, api.min_version, api.max_version) for api in APIS.values()]
         own: dict[int, Callable[[bytes, Client], None]] = {
             OFFSET_COMMIT: self.commits.receive,
             OFFSET_FETCH: self.fetches.receive,
+            METADATA: self.metadata.receive,
+            LIST_OFFSETS: self._list_offsets,
             FETCH: self._fetch_records,
         }
         self._routes = {
@@ -126,21 +149,14 @@ class Broker:
         if isinstance(request, ProduceRequest) and request.acks == 0:
             # Such a producer reads no reply, and would take one for the answer to its next request.
             return
-        if turns.queue:
-            turns.read(lambda _: self._reply(header, request))
-        else:
-            turns.reply(self._reply(header, request))
-        self.observed.latency[header.api_key].observe(self._clock.monotonic() - client.received_at)
+        since = client.received_at
+        turns.read(lambda _: self._reply(header, request, since))
 
-    def _reply(self, header: RequestHeader, request: Any) -> bytes:
+    def _reply(self, header: RequestHeader, request: Any, since: float) -> bytes:
         key, version = header.api_key, header.api_version
         response: Any
-        if key == METADATA:
-            response = answer_metadata(request, version=version, identity=self.identity, topics=self.topics)
-        elif key == FIND_COORDINATOR:
+        if key == FIND_COORDINATOR:
             response = answer_find_coordinator(request, version=version, identity=self.identity)
-        elif key == LIST_OFFSETS:
-            response = answer_list_offsets(request, version=version, topics=self.topics)
         elif key == API_VERSIONS:
             response = answer_api_versions(request, version=version, served=self._served)
         elif key == DESCRIBE_CLUSTER:
@@ -150,7 +166,24 @@ class Broker:
         else:
             assert key == PRODUCE, f"no answer is written for API {key}"
             response = refuse_produce(request, version=version)
-        return encode_response(key, version, header.correlation_id, response)
+        return self._encoded(header, response, since)
+
+    def _encoded(self, header: RequestHeader, response: Any, since: float) -> bytes:
+        reply = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        self.observed.latency[header.api_key].observe(self._clock.monotonic() - since)
+        return reply
+
+    def _list_offsets(self, frame: bytes, client: Client) -> None:
+        header, decoded = decode_request(frame)
+        request = cast("ListOffsetsRequest", decoded)
+        turns, since = client.turns, client.received_at
+
+        def answer() -> bytes:
+            response = answer_list_offsets(request, version=header.api_version, topics=self.topics)
+            return self._encoded(header, response, since)
+
+        ended = topics_ended(request)
+        turns.read(lambda turn: self._long.read(turns, turn, ends_in_slices(self.topics.ends, ended, answer)))
 
     def _fetch_records(self, frame: bytes, client: Client) -> None:
         """Answer Fetch with nothing, after the wait that the client asked for; it begins when its turn has come."""
@@ -158,16 +191,20 @@ class Broker:
         request = cast("FetchRequest", decoded)
         turns = client.turns
 
-        def answer(_: Turn) -> bytes:
+        def answer() -> bytes:
             response = answer_fetch_records(request, version=header.api_version, topics=self.topics)
             return encode_response(FETCH, header.api_version, header.correlation_id, response)
 
+        def read(turn: Turn) -> bytes | None:
+            polled = topics_polled(request, version=header.api_version, topics=self.topics)
+            return self._long.read(turns, turn, ends_in_slices(self.topics.ends, polled, answer))
+
         def wait(turn: Turn) -> None:
-            turn.parked = answer
+            turn.parked = read
             self._later(wait_ms / 1000, lambda: turns.unpark(turn))
 
         wait_ms = min(request.max_wait_ms, _FETCH_WAIT_MS_MAX)
-        turns.read(wait if wait_ms > 0 and request.min_bytes > 0 else answer)
+        turns.read(wait if wait_ms > 0 and request.min_bytes > 0 else read)
 
     def load(self) -> Iterator[int]:
         """Fill every slot from the log, in slices; yields offsets so far."""

@@ -1,17 +1,24 @@
 """OffsetFetch from its frame to its reply: from memory, and from a kept reply while the group has not changed."""
 
+from collections.abc import Generator
 from typing import cast
 
 import structlog
 
 from offsetd.broker.client import Client, Clock
+from offsetd.broker.kept import Kept
+from offsetd.broker.longreads import LongReads
 from offsetd.broker.slots import Slots
-from offsetd.coordinator.fetch import answer_fetch
+from offsetd.broker.turns import Turn, Turns
+from offsetd.coordinator.fetch import Lookup, answer_fetch, groups_asked, rows_asked
+from offsetd.coordinator.slices import SLICE_ROWS, Slices, fetch_in_slices
 from offsetd.observed import Observed
 from offsetd.table import Group
 from protocol.api import OFFSET_FETCH, decode_request, encode_response
 from protocol.errors import Code
+from protocol.header import RequestHeader
 from protocol.offset_fetch import OffsetFetchRequest
+from protocol.wire import ProtocolError
 
 logger = structlog.get_logger()
 
@@ -21,69 +28,99 @@ _KEPT_BYTES_MAX = 64 * 1024 * 1024
 _KEPT_REPLY_BYTES_MAX = 1024 * 1024
 
 
+class ReplyTooLarge(ProtocolError):
+    """Even the refusal of a request would be too large to be sent."""
+
+    def __init__(self, *, limit_bytes: int) -> None:
+        super().__init__(f"an answer, or a refusal of each partition asked for, takes over {limit_bytes} bytes")
+        self.limit_bytes = limit_bytes
+
+
 class Fetches:
     """Answers fetches over the applied state only, so that none shows what could still be taken back."""
 
-    def __init__(self, *, slots: Slots, observed: Observed, clock: Clock, reply_bytes_max: int) -> None:
+    def __init__(
+        self, *, slots: Slots, observed: Observed, clock: Clock, reply_bytes_max: int, long: LongReads
+    ) -> None:
         self._slots = slots
         self._observed = observed
         self._latency = observed.latency[OFFSET_FETCH]
         self._clock = clock
         self._reply_bytes_max = reply_bytes_max
-        # By the request's bytes: the group shown, its version then, and the reply around the correlation id.
-        self._kept: dict[bytes, tuple[Group, int, bytes, bytes]] = {}
-        self.kept_bytes = 0
+        self._long = long
+        # By the request's bytes, for a version of the group that is shown.
+        self.kept: Kept[tuple[Group, int]] = Kept(bytes_max=_KEPT_BYTES_MAX, reply_bytes_max=_KEPT_REPLY_BYTES_MAX)
 
     def receive(self, frame: bytes, client: Client) -> None:
         """Answer now, or when the requests before this one have been answered."""
         self._observed.fetch_requests += 1
-        turns = client.turns
-        if turns.queue:
-            turns.read(lambda _: self._reply(frame))
+        turns, since = client.turns, client.received_at
+        kept = None if turns.queue else self._kept_reply(frame)
+        if kept is None:
+            turns.read(lambda turn: self._reply(frame, since, turns, turn))
         else:
-            turns.reply(self._reply(frame))
-        self._latency.observe(self._clock.monotonic() - client.received_at)
+            turns.reply(kept)
+            self._latency.observe(self._clock.monotonic() - since)
 
-    def _reply(self, frame: bytes) -> bytes:
-        key = frame[:4] + frame[8:]
-        kept = self._kept.get(key)
-        if kept is not None and kept[0].version == kept[1]:
-            self._observed.fetch_cache_hits += 1
-            return kept[2] + frame[4:8] + kept[3]
-        return self._make_reply(frame, key)
+    def _kept_reply(self, frame: bytes) -> bytes | None:
+        kept = self.kept.replies.get(frame[:4] + frame[8:])
+        if kept is None or kept[0][0].version != kept[0][1]:
+            return None
+        self._observed.fetch_cache_hits += 1
+        return kept[1] + frame[4:8] + kept[2]
 
-    def _make_reply(self, frame: bytes, key: bytes) -> bytes:
-        header, decoded = decode_request(frame)
-        request = cast("OffsetFetchRequest", decoded)
-        version = header.api_version
-        response = answer_fetch(request, version=version, lookup=self._slots.lookup)
-        reply = encode_response(OFFSET_FETCH, version, header.correlation_id, response)
-        if len(reply) > self._reply_bytes_max:
-            logger.warning("reply_too_large", api="OffsetFetch", bytes=len(reply), limit_bytes=self._reply_bytes_max)
-            response = answer_fetch(request, version=version, lookup=lambda _: (Code.UNKNOWN_SERVER_ERROR, None))
-            return encode_response(OFFSET_FETCH, version, header.correlation_id, response)
-        names = [asked.group_id for asked in request.groups] if version >= 8 else [request.group_id]
-        for name in names:
-            code, group = self._slots.lookup(name)
-            if code is not Code.NONE:
-                self._observed.refusals[OFFSET_FETCH, int(code)] += 1
-            elif group is not None and len(names) == 1:
-                self._keep(key, group, reply)
+    def _reply(self, frame: bytes, since: float, turns: Turns, turn: Turn) -> bytes | None:
+        reply = self._kept_reply(frame)
+        if reply is None:
+            header, decoded = decode_request(frame)
+            request = cast("OffsetFetchRequest", decoded)
+            version = header.api_version
+            key = frame[:4] + frame[8:]
+            if rows_asked(request, version=version, lookup=self._slots.lookup) <= SLICE_ROWS:
+                shown = self._only_group(request, version)
+                response = answer_fetch(request, version=version, lookup=self._lookup)
+                reply = encode_response(OFFSET_FETCH, version, header.correlation_id, response)
+            if reply is None or len(reply) > self._reply_bytes_max:
+                return self._long.read(turns, turn, self._make_slowly(header, request, key, since))
+            if shown is not None:
+                self.kept.keep(key, shown, reply)
+        self._latency.observe(self._clock.monotonic() - since)
         return reply
 
-    def _keep(self, key: bytes, group: Group, reply: bytes) -> None:
-        before = self._kept.pop(key, None)
-        if before is not None:
-            self.kept_bytes -= _cost(key, len(before[3]))
-        cost = _cost(key, len(reply) - 8)
-        if cost > _KEPT_REPLY_BYTES_MAX:
-            return
-        if self.kept_bytes + cost > _KEPT_BYTES_MAX:
-            self._kept.clear()
-            self.kept_bytes = 0
-        self.kept_bytes += cost
-        self._kept[key] = (group, group.version, reply[:4], reply[8:])
+    def _make_slowly(self, header: RequestHeader, request: OffsetFetchRequest, key: bytes, since: float) -> Slices:
+        # The long reads before this one are done, and have let go of their copies, when it goes on from here.
+        yield
+        version = header.api_version
 
+        def answer(lookup: Lookup) -> Generator[None, None, bytes | None]:
+            return fetch_in_slices(
+                request,
+                version=version,
+                correlation_id=header.correlation_id,
+                lookup=lookup,
+                bytes_max=self._reply_bytes_max,
+            )
 
-def _cost(key: bytes, reply_bytes: int) -> int:
-    return 300 + len(key) + reply_bytes
+        shown = self._only_group(request, version)
+        reply = yield from answer(self._lookup)
+        if reply is None:
+            logger.warning("reply_too_large", api="OffsetFetch", limit_bytes=self._reply_bytes_max)
+            reply = yield from answer(lambda _: (Code.UNKNOWN_SERVER_ERROR, None))
+            if reply is None:
+                raise ReplyTooLarge(limit_bytes=self._reply_bytes_max)
+        elif shown is not None:
+            self.kept.keep(key, shown, reply)
+        self._latency.observe(self._clock.monotonic() - since)
+        return reply
+
+    def _lookup(self, group_id: str) -> tuple[Code, Group | None]:
+        found = self._slots.lookup(group_id)
+        if found[0] is not Code.NONE:
+            self._observed.refusals[OFFSET_FETCH, int(found[0])] += 1
+        return found
+
+    def _only_group(self, request: OffsetFetchRequest, version: int) -> tuple[Group, int] | None:
+        """Return the group asked for and its version, if there is but one, so that the reply can be held against it."""
+        groups = groups_asked(request, version=version)
+        group = self._slots.lookup(groups[0][0])[1] if len(groups) == 1 else None
+        return None if group is None else (group, group.version)

@@ -1,8 +1,9 @@
 """What clients must know before they can commit: brokers, topics, the coordinator of a group. Pure answers."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from offsetd.coordinator.topics import Topics, is_legal
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse, ApiVersionsResponseApiKey
@@ -70,8 +71,13 @@ def refuse_api_versions(own: Sequence[tuple[int, int, int]]) -> ApiVersionsRespo
     )
 
 
-def answer_metadata(request: MetadataRequest, *, version: int, identity: Identity, topics: Topics) -> MetadataResponse:
-    """Name this broker as the only one, controller and leader of everything, and describe the topics asked for."""
+def answer_metadata(
+    request: MetadataRequest, *, version: int, identity: Identity, topics: Topics
+) -> tuple[MetadataResponse, Iterator[MetadataResponseTopic]]:
+    """Name this broker as the only one, controller and leader of everything, and describe the topics asked for.
+
+    They may be many, so they come one by one beside a response without them.
+    """
     brokers = (MetadataResponseBroker(node_id=identity.broker_id, host=identity.host, port=identity.port),)
     asked = request.topics
     wants_all = asked is None or (version == 0 and not asked)
@@ -83,63 +89,69 @@ def answer_metadata(request: MetadataRequest, *, version: int, identity: Identit
     if nameless and not ids:
         return _refused_metadata(asked or (), Code.UNKNOWN_SERVER_ERROR)
     operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _UNASKED
+    answers: Iterator[MetadataResponseTopic]
     if wants_all:
-        answers = [_topic(name, identity, topics, operations) for name in topics.names()]
+        answers = (_topic(name, identity, topics, operations) for name in topics.names())
     elif ids:
         answers = _topics_by_id(ids, identity, topics, operations)
     else:
         names = [topic.name or "" for topic in asked or ()]
         create = request.allow_auto_topic_creation
         answers = _topics_by_name(names, identity, topics, operations, create=create)
-    return MetadataResponse(
+    response = MetadataResponse(
         brokers=brokers,
         cluster_id=identity.cluster_id,
         controller_id=identity.broker_id,
-        topics=tuple(answers),
         cluster_authorized_operations=(
             _CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else _UNASKED
         ),
     )
+    return response, answers
 
 
-def _refused_metadata(asked: Sequence[MetadataRequestTopic], code: Code) -> MetadataResponse:
-    return MetadataResponse(
-        topics=tuple(
-            MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in asked
-        ),
-        cluster_id=None,
-        error_code=code,
+def _refused_metadata(
+    asked: Sequence[MetadataRequestTopic], code: Code
+) -> tuple[MetadataResponse, Iterator[MetadataResponseTopic]]:
+    refused = (
+        MetadataResponseTopic(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in asked
     )
+    return MetadataResponse(cluster_id=None, error_code=code), refused
 
 
 def _topics_by_id(
     ids: Sequence[bytes], identity: Identity, topics: Topics, operations: int
-) -> list[MetadataResponseTopic]:
+) -> Iterator[MetadataResponseTopic]:
     """Describe each id once, the unknown ones first; once a client asks by id, its names are not looked at."""
-    known: dict[bytes, MetadataResponseTopic] = {}
-    unknown: dict[bytes, MetadataResponseTopic] = {}
-    for topic_id in ids:
-        name = topics.name_of(topic_id)
+    names = {topic_id: topics.name_of(topic_id) for topic_id in ids}
+    for topic_id, name in names.items():
         if name is None:
-            unknown[topic_id] = MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-        else:
-            known[topic_id] = _topic(name, identity, topics, operations)
-    return [*unknown.values(), *known.values()]
+            yield MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+    for name in names.values():
+        if name is not None:
+            yield _topic(name, identity, topics, operations)
 
 
 def _topics_by_name(
     names: Sequence[str], identity: Identity, topics: Topics, operations: int, *, create: bool
-) -> list[MetadataResponseTopic]:
+) -> Iterator[MetadataResponseTopic]:
     """Describe each name once, the known ones first."""
-    known: dict[str, MetadataResponseTopic] = {}
-    unknown: dict[str, MetadataResponseTopic] = {}
-    for name in names:
-        if is_legal(name) and (topics.exists(name) or (create and topics.ask(name))):
-            known[name] = _topic(name, identity, topics, operations)
-        else:
-            code = Code.UNKNOWN_TOPIC_OR_PARTITION if is_legal(name) else Code.INVALID_TOPIC_EXCEPTION
-            unknown[name] = MetadataResponseTopic(error_code=code, name=name, topic_authorized_operations=operations)
-    return [*known.values(), *unknown.values()]
+    known = {
+        name: is_legal(name) and (topics.exists(name) or (create and topics.ask(name))) for name in dict.fromkeys(names)
+    }
+    # While slots are being loaded a topic may yet turn out to exist, and clients ask again after this code.
+    nowhere = Code.UNKNOWN_TOPIC_OR_PARTITION if topics.are_whole() else Code.LEADER_NOT_AVAILABLE
+    return chain(
+        (_topic(name, identity, topics, operations) for name, exists in known.items() if exists),
+        (
+            MetadataResponseTopic(
+                error_code=nowhere if is_legal(name) else Code.INVALID_TOPIC_EXCEPTION,
+                name=name,
+                topic_authorized_operations=operations,
+            )
+            for name, exists in known.items()
+            if not exists
+        ),
+    )
 
 
 def _topic(name: str, identity: Identity, topics: Topics, operations: int) -> MetadataResponseTopic:

@@ -26,6 +26,11 @@ _LEADER_EPOCH = 0
 _NO_EPOCH = -1
 
 
+def topics_ended(request: ListOffsetsRequest) -> list[str]:
+    """Return the topics whose ends the answer needs."""
+    return [topic.name for topic in request.topics if any(one.timestamp == _LATEST for one in topic.partitions)]
+
+
 def answer_list_offsets(request: ListOffsetsRequest, *, version: int, topics: Topics) -> ListOffsetsResponse:
     """Earliest is 0; latest is the highest live commit of any group, or what an operator stated."""
     if request.isolation_level not in _ISOLATION_LEVELS:
@@ -58,6 +63,10 @@ def _list(
     moment = partition.timestamp
     if moment < _EARLIEST and version < _KNOWN_SINCE.get(moment, version + 1):
         return _refused(partition, Code.UNSUPPORTED_VERSION)
+    if not topics.are_whole() and (moment == _LATEST or not topics.has(name, index)):
+        # What a group that is still being loaded has committed may lie beyond, and clients believe what we say: tools
+        # clip resets to it, and Sarama starts over. So we say what a leader says that does not know its end yet.
+        return _refused(partition, Code.OFFSET_NOT_AVAILABLE if version >= 5 else Code.LEADER_NOT_AVAILABLE)
     if not topics.has(name, index):
         return _refused(partition, Code.UNKNOWN_TOPIC_OR_PARTITION)
     if partition.current_leader_epoch > _LEADER_EPOCH:
@@ -89,6 +98,12 @@ def _refuse_list(request: ListOffsetsRequest, code: Code) -> ListOffsetsResponse
 
 def _refused(partition: ListOffsetsRequestPartition, code: Code) -> ListOffsetsResponsePartition:
     return ListOffsetsResponsePartition(partition_index=partition.partition_index, error_code=code)
+
+
+def topics_polled(request: FetchRequest, *, version: int, topics: Topics) -> list[str]:
+    """Return the topics whose ends the answer needs."""
+    names = [topic.topic if version < 13 else topics.name_of(topic.topic_id) for topic in request.topics]
+    return [name for name in names if name is not None]
 
 
 def answer_fetch_records(request: FetchRequest, *, version: int, topics: Topics) -> FetchResponse:

@@ -1,6 +1,6 @@
 """What a fetch shows: the rules of OffsetFetch over the applied state, pure."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 from offsetd.table import Group, Offset
 from protocol.errors import Code
@@ -21,59 +21,64 @@ _NOTHING = Offset(offset=-1, leader_epoch=-1, metadata="", time_ms=-1, expiry_ms
 
 def answer_fetch(request: OffsetFetchRequest, *, version: int, lookup: Lookup) -> OffsetFetchResponse:
     """Answer from memory; an unknown group or partition has offset -1 and no error, as in Kafka."""
+    answers = []
+    for group_id, asked in groups_asked(request, version=version):
+        code, group = lookup(group_id)
+        rows = each_topic(group, asked, code)
+        topics = tuple(OffsetFetchResponseTopic(name=name, partitions=tuple(partitions)) for name, partitions in rows)
+        answers.append(OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=code))
     if version >= 8:
-        groups = []
-        for asked in request.groups:
-            code, group = lookup(asked.group_id)
-            topics = _topics(group, asked.topics, code)
-            groups.append(OffsetFetchResponseGroup(group_id=asked.group_id, topics=topics, error_code=code))
-        return OffsetFetchResponse(groups=tuple(groups))
-    code, group = lookup(request.group_id)
-    return OffsetFetchResponse(topics=_topics(group, request.topics, code), error_code=code)
+        return OffsetFetchResponse(groups=tuple(answers))
+    (only,) = answers
+    return OffsetFetchResponse(topics=only.topics, error_code=only.error_code)
+
+
+def groups_asked(
+    request: OffsetFetchRequest, *, version: int
+) -> list[tuple[str, tuple[OffsetFetchRequestTopic, ...] | None]]:
+    """Return each group asked for, with its topics, or None for all."""
+    if version >= 8:
+        return [(one.group_id, one.topics) for one in request.groups]
+    return [(request.group_id, request.topics)]
 
 
 def rows_asked(request: OffsetFetchRequest, *, version: int, lookup: Lookup) -> int:
     """Return how many rows the answer will have, to know beforehand whether it must be made in slices."""
-    asked = (
-        [(one.group_id, one.topics) for one in request.groups] if version >= 8 else [(request.group_id, request.topics)]
-    )
     count = 0
-    for group_id, topics in asked:
+    for group_id, topics in groups_asked(request, version=version):
+        count += 1
         if topics is None:
             group = lookup(group_id)[1]
             count += 0 if group is None else group.live
         else:
-            count += sum(len(topic.partition_indexes) for topic in topics)
+            count += sum(1 + len(topic.partition_indexes) for topic in topics)
     return count
 
 
-def _topics(
+def each_topic(
     group: Group | None, asked: Iterable[OffsetFetchRequestTopic] | None, code: Code
-) -> tuple[OffsetFetchResponseTopic, ...]:
+) -> Iterator[tuple[str, Iterator[OffsetFetchResponsePartition]]]:
+    """Yield what is answered for each topic, row by row; the code stands on each row too: aiokafka reads only there."""
+    shown = group if code is Code.NONE else None
     if asked is None:
-        if group is None or code is not Code.NONE:
-            return ()
-        return tuple(
-            OffsetFetchResponseTopic(
-                name=name, partitions=tuple(_row(partition, found, code) for partition, found in group.rows(name))
-            )
-            for name in group.names()
-        )
-    # The code stands on each partition as well as above them: aiokafka reads it only there.
-    return tuple(
-        OffsetFetchResponseTopic(
-            name=topic.name,
-            partitions=tuple(
-                _row(
-                    partition,
-                    None if group is None or code is not Code.NONE else group.get(topic.name, partition),
-                    code,
-                )
-                for partition in topic.partition_indexes
-            ),
-        )
-        for topic in asked
-    )
+        if shown is not None:
+            for name in shown.names():
+                yield name, _all_rows(shown, name)
+    else:
+        for topic in asked:
+            yield topic.name, _asked_rows(shown, topic, code)
+
+
+def _all_rows(group: Group, name: str) -> Iterator[OffsetFetchResponsePartition]:
+    for partition, found in group.rows(name):
+        yield _row(partition, found, Code.NONE)
+
+
+def _asked_rows(
+    group: Group | None, topic: OffsetFetchRequestTopic, code: Code
+) -> Iterator[OffsetFetchResponsePartition]:
+    for partition in topic.partition_indexes:
+        yield _row(partition, None if group is None else group.get(topic.name, partition), code)
 
 
 def _row(partition: int, found: Offset | None, code: Code) -> OffsetFetchResponsePartition:

@@ -131,6 +131,13 @@ class Scene:
         for _ in self.broker.load():
             pass
 
+    def run(self) -> int:
+        """Let the loop turn until nothing is due; return how often it did."""
+        turns = 0
+        while self.clock.turn():
+            turns += 1
+        return turns
+
     def client(self, host: str = "/10.0.0.1") -> FakeClient:
         """Connect."""
         return FakeClient(self.broker, self.clock, host)
@@ -145,7 +152,9 @@ class Scene:
     def shown(self, group: str, partitions: Sequence[tuple[str, int]] | None = None) -> dict[tuple[str, int], int]:
         """Return what a fetch shows now, on a connection of its own."""
         client = self.client()
-        return client.offsets(client.fetch(group, partitions))
+        number = client.fetch(group, partitions)
+        self.run()
+        return client.offsets(number)
 
     def sweep(self) -> int:
         """Run one sweep of expiry to its end, and settle it; return how many entries it wrote."""

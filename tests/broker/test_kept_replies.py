@@ -3,11 +3,10 @@
 from struct import pack
 from typing import Any
 
-import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from offsetd.broker import fetches
+from offsetd.broker.kept import Kept
 from offsetd.coordinator.fetch import answer_fetch
 from offsetd.coordinator.limits import Limits
 from offsetd.record import (
@@ -136,21 +135,21 @@ def test_what_an_unknown_group_was_told_is_not_kept() -> None:
     assert scene.observed.fetch_cache_hits == 0
 
 
-def test_kept_replies_are_bounded_also_where_they_grow(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kept_replies_are_bounded_also_where_they_grow() -> None:
     """Many small replies may be kept, and the group behind them may grow."""
-    monkeypatch.setattr(fetches, "_KEPT_BYTES_MAX", 100_000)
     scene = Scene()
+    scene.broker.fetches.kept = Kept(bytes_max=100_000, reply_bytes_max=50_000)
     scene.commit("g", {ORDERS: 1})
     client = scene.client()
     for number in range(100):
         client.fetch_all("g", f"client-{number}")
-    small = scene.broker.fetches.kept_bytes
+    small = scene.broker.fetches.kept.held_bytes
     scene.commit("g", {("orders", number): 1 for number in range(500)})
 
     sizes = []
     for number in range(100):
         client.fetch_all("g", f"client-{number}")
-        sizes.append(scene.broker.fetches.kept_bytes)
+        sizes.append(scene.broker.fetches.kept.held_bytes)
 
     assert 0 < small <= 100_000
     assert max(sizes) <= 100_000
@@ -163,6 +162,7 @@ def test_a_reply_larger_than_the_limit_is_refused_and_not_sent() -> None:
     client = scene.client()
 
     everything = client.fetch("g", None)
+    scene.run()
     some = client.fetch("g", [("orders", number) for number in range(300)])
 
     (group,) = client.answer(everything).groups

@@ -1,0 +1,121 @@
+"""Long answers, made in slices: pure generators that yield when it is time for others, and return the whole frame."""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
+
+from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked
+from offsetd.coordinator.latest import Latest
+from protocol.api import METADATA, OFFSET_FETCH
+from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
+from protocol.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponseTopic,
+)
+from protocol.splice import Rows, around_last_array, fill, row_encoder, splice, write_count
+
+#: Rows between two turns of the loop: about two milliseconds.
+SLICE_ROWS = 1000
+
+Slices = Generator[None, None, bytes]
+
+# Markers: rows that no answer has.
+_NO_TOPIC = OffsetFetchResponseTopic(
+    name="", partitions=(OffsetFetchResponsePartition(partition_index=-1, committed_offset=-1, error_code=-1),)
+)
+_NO_GROUP = OffsetFetchResponseGroup(group_id="", topics=(_NO_TOPIC,), error_code=-1)
+_NO_DESCRIPTION = MetadataResponseTopic(
+    name="",
+    topic_id=b"\xff" * 16,
+    partitions=(MetadataResponsePartition(partition_index=-1, leader_id=-1, leader_epoch=-1),),
+)
+
+
+class _Budget:
+    """What may still be done in this slice, and how long the whole answer may still become."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._rows_left = SLICE_ROWS
+        self.bytes_left = bytes_max
+
+    def spend(self, rows: int, size: int) -> bool:
+        """Count work; tell whether it is time for others."""
+        self.bytes_left -= size
+        self._rows_left -= rows
+        if self._rows_left > 0:
+            return False
+        self._rows_left = SLICE_ROWS
+        return True
+
+
+def fetch_in_slices(
+    request: OffsetFetchRequest, *, version: int, correlation_id: int, lookup: Lookup, bytes_max: int
+) -> Generator[None, None, bytes | None]:
+    """Answer a fetch of very many rows; None if that takes too many bytes."""
+    budget = _Budget(bytes_max)
+    groups: list[bytes] = []
+    for group_id, asked in groups_asked(request, version=version):
+        code, group = lookup(group_id)
+        # All partitions of a commit are shown, or none, however many turns of the loop this takes.
+        copy = None if group is None else group.copy()
+        topics = yield from _topics(each_topic(copy, asked, code), version, budget)
+        if topics is None:
+            return None
+        if version < 8:
+            whole = OffsetFetchResponse(topics=(_NO_TOPIC,), error_code=code)
+            return splice(OFFSET_FETCH, version, correlation_id, whole, _NO_TOPIC, topics)
+        one = OffsetFetchResponseGroup(group_id=group_id, topics=(_NO_TOPIC,), error_code=code)
+        encoded = row_encoder(OFFSET_FETCH, version, OffsetFetchResponseGroup)(one)
+        groups.append(b"".join(fill(OFFSET_FETCH, version, encoded, _NO_TOPIC, topics)))
+        if budget.spend(1, len(group_id)):
+            yield
+    many = OffsetFetchResponse(groups=(_NO_GROUP,))
+    return splice(OFFSET_FETCH, version, correlation_id, many, _NO_GROUP, Rows(len(groups), groups))
+
+
+def _topics(
+    topics: Iterable[tuple[str, Iterator[OffsetFetchResponsePartition]]], version: int, budget: _Budget
+) -> Generator[None, None, Rows | None]:
+    encode = row_encoder(OFFSET_FETCH, version, OffsetFetchResponsePartition)
+    pieces: list[bytes] = []
+    count = 0
+    for name, rows in topics:
+        count += 1
+        head, tail = around_last_array(OFFSET_FETCH, version, OffsetFetchResponseTopic(name=name))
+        partitions = 0
+        parts: list[bytes] = []
+        while some := list(islice(rows, SLICE_ROWS)):
+            parts.append(b"".join(map(encode, some)))
+            partitions += len(some)
+            if budget.spend(len(some), len(parts[-1])):
+                yield
+            if budget.bytes_left < 0:
+                return None
+        pieces += (head, write_count(OFFSET_FETCH, version, partitions), *parts, tail)
+        if budget.spend(1, len(head)):
+            yield
+    return Rows(count, pieces)
+
+
+def metadata_in_slices(
+    response: MetadataResponse, topics: Iterable[MetadataResponseTopic], *, version: int, correlation_id: int
+) -> Slices:
+    """Write a description of many topics; the response has all but these."""
+    encode = row_encoder(METADATA, version, MetadataResponseTopic)
+    budget = _Budget(0)
+    pieces: list[bytes] = []
+    for topic in topics:
+        pieces.append(encode(topic))
+        if budget.spend(1 + len(topic.partitions), 0):
+            yield
+    around = response._replace(topics=(_NO_DESCRIPTION,))
+    return splice(METADATA, version, correlation_id, around, _NO_DESCRIPTION, Rows(len(pieces), pieces))
+
+
+def ends_in_slices(ends: Latest, names: Iterable[str], answer: Callable[[], bytes]) -> Slices:
+    """Find out where topics end, then answer."""
+    for name in names:
+        yield from ends.catch_up(name)
+    return answer()
