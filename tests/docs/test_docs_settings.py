@@ -11,7 +11,7 @@ from tests.docs.pages import PAGES, ROOT, name, spans
 
 #: Made from the table itself, and names Kafka's settings beside ours.
 GENERATED = ROOT / "docs/settings.md"
-FILES = re.compile(r"\.(md|py|sh|toml|yml|yaml|json|txt|xml|sysusers|service|log)$")
+FILES = re.compile(r"\.(md|py|sh|toml|yml|yaml|json|txt|xml|sysusers|service|log|segment|tmp|new|rebuilt)$")
 SETTING = re.compile(r"([a-z]+(?:\.[a-z]+)+)(?:\s*=.*)?")
 VARIABLE = re.compile(r"\bOFFSETD_[A-Z_]+\b")
 BY_HAND = [page for page in PAGES if page != GENERATED]
