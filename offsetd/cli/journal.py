@@ -124,6 +124,12 @@ def repair(data: Path, broker_id: int, *, execute: bool) -> int:
     """
     if execute:
         identity = read_identity(data, broker_id)
+        owner = data.stat().st_uid
+        if os.geteuid() != owner:
+            raise click.ClickException(
+                f"{data} belongs to the user {owner}, and this is user {os.geteuid()}. Run the repair as its owner, or "
+                "the daemon could not use what it writes."
+            )
         _, directory, lock = open_directory(
             data, broker_id=broker_id, slots=identity.slots, cluster_id=identity.cluster_id, random_bytes=os.urandom
         )

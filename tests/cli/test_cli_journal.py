@@ -171,6 +171,22 @@ def test_repair_of_a_journal_that_is_gone_goes_on_from_the_checkpoint(data: Data
     assert data.start() == {("billing", "orders", 0): 3}
 
 
+def test_only_the_owner_repairs(data: DataDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files that root has written would keep the daemon from starting."""
+    damage(data)
+    owner = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: owner + 1)
+    before = data.content()
+
+    shown = run("repair", data=data.path)
+    refused = run("repair", "--execute", data=data.path)
+
+    assert "falls back to" in shown.stdout
+    assert refused.exit_code == 1
+    assert f"belongs to the user {owner}, and this is user {owner + 1}" in refused.stderr
+    assert data.content() == before
+
+
 def test_what_cannot_be_repaired_is_said_in_one_sentence_with_what_to_do(data: DataDirectory) -> None:
     shutil.rmtree(data.broker.checkpoint)
     (data.broker.history / segment_name(1)).unlink()
