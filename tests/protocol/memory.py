@@ -18,6 +18,10 @@ class Meter:
         call(*args, **kwargs)
         return tracemalloc.get_traced_memory()[1] - before
 
+    def held_bytes(self) -> int:
+        """Return how much of what was allocated in this block is still held."""
+        return tracemalloc.get_traced_memory()[0]
+
 
 @contextmanager
 def metered() -> Iterator[Meter]:
