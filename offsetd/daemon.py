@@ -239,12 +239,13 @@ class Daemon:
     def _ready(self) -> tuple[bool, dict[str, object]]:
         slots = self._broker.slots.count()
         # Not the disk: while it is full fetches are answered, and a balancer that looks here would stop them.
-        ready = slots["ready"] == len(self._broker.slots.tables)
+        ready = slots["ready"] == len(self._broker.slots.tables) and not self._stopping.is_set()
         facts: dict[str, object] = {
             "slots": slots,
             "load_share": round(self._load_share(), 3),
             "loaded_offsets": self._observed.load_records,
             "disk_full": self._engine.full,
+            "stopping": self._stopping.is_set(),
         }
         if self._failure is not None:
             facts["failure"] = self._failure

@@ -63,7 +63,8 @@ async def test_a_commit_in_flight_is_acknowledged_before_the_end(daemon: Daemon,
             daemon.signal(number)
             daemon.wait_for_event("stop_requested")
             daemon.wait_until(lambda: refuses_connections(daemon.port))
-            assert daemon.alive
+            status, facts = daemon.readiness()
+            assert (status, facts["ready"], facts["stopping"]) == (503, False, True)
         _, response = await client.receive(OffsetCommitResponse)
         assert commit_codes(response) == {ORDERS: 0}
         assert await client.is_closed()
