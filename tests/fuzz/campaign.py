@@ -27,9 +27,12 @@ class Campaign:
         """How many frames were tried: the fuzzer counts them."""
         self._until = 0.0
 
+    def begin(self) -> None:
+        """Let the time run from now on; what was made ready before does not count."""
+        self._until = time.monotonic() + self.seconds
+
     def rounds(self) -> Iterator[int]:
         """Count rounds until the time is up; there is always a first one."""
-        self._until = time.monotonic() + self.seconds
         number = 0
         while number == 0 or not self.is_over:
             yield number

@@ -10,6 +10,9 @@ CORPUS = 400
 #: One in so many frames, a specimen of the corpus makes room for a new one.
 RENEWAL = 20
 
+#: A high number here makes Metadata list thousands of partitions ever after, which would become all there is to do.
+_COMMITTED_PARTITION = "OffsetCommitRequestPartition.partition_index"
+
 _VARINTS = (0, 1, 2, 3, 126, 127, 128, 129, 2**14, 32768, 32769, 2**31 - 1, 2**31, 2**32 - 1)
 _TEXTS = (b"", b"\0", b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf0\x9f\x98", b"a/b", b"a b", b"..", b"\xff" * 12_000)
 
@@ -72,6 +75,8 @@ class Mutator:
 
     def _broken(self, piece: Piece) -> bytes:
         random = self._random
+        if piece.what == _COMMITTED_PARTITION and random.random() < 0.99:
+            return struct.pack(">i", random.choice((-1, 0, 1, 50)))
         if piece.code in {"b", "h", "i", "q"}:
             return struct.pack(f">{piece.code}", specimens.number(random, piece.code))
         match piece.role:

@@ -42,14 +42,14 @@ def pieces(random: Random, route: Route) -> list[Piece]:
 def _message(random: Random, cls: type, version: int) -> Any:
     return cls(
         **{
-            name: _value(random, field, version)
+            name: _value(random, name, field, version)
             for name, field in schema_of(cls).fields
             if version in field.versions and (field.tag is None or random.random() < 0.5)
         }
     )
 
 
-def _value(random: Random, field: Field, version: int) -> Any:
+def _value(random: Random, name: str, field: Field, version: int) -> Any:
     if version in field.nullable and random.random() < 0.2:
         return None
     match field.kind:
@@ -57,6 +57,8 @@ def _value(random: Random, field: Field, version: int) -> Any:
             return random.random() < 0.5
         case "fixed" if field.code == "16s":
             return random.choice((bytes(16), random.randbytes(16)))
+        case "fixed" if name == "partition_index":
+            return random.randrange(4)
         case "fixed":
             return number(random, field.code)
         case "string":
@@ -65,7 +67,7 @@ def _value(random: Random, field: Field, version: int) -> Any:
             return random.randbytes(random.randrange(40))
         case "array":
             assert field.element is not None
-            return tuple(_value(random, field.element, version) for _ in range(random.choice((0, 1, 1, 2, 3))))
+            return tuple(_value(random, name, field.element, version) for _ in range(random.choice((0, 1, 1, 2, 3))))
         case "struct":
             assert field.struct is not None
             return _message(random, field.struct, version)

@@ -101,6 +101,7 @@ def test_nothing_but_a_protocol_error_comes_out_of_the_decoders() -> None:
     with campaign("decoder fuzzer") as run:
         mutator = Mutator(run.random)
         accepted = left_bytes = 0
+        run.begin()
         for number in run.rounds():
             frames = [mutator.frame() for _ in range(FRAMES_PER_ROUND)]
             for frame in frames:
