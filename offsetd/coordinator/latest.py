@@ -4,7 +4,7 @@ Finding it anew would mean looking at every group of a topic, and there may be a
 which groups have changed since somebody last asked, and only they are looked at. Pure, as all rules.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from struct import Struct
 
 from offsetd.table import ABSENT_MS, ROW_BYTES, Group, TopicIndex
@@ -16,8 +16,10 @@ LISTED_PARTITIONS_MAX = 10_000
 _NO_END = (1 << 63) - 1
 _NOTHING = -1
 
-#: Others get their turn after about so many offsets were looked at: less than a millisecond.
-_SLICE_ROWS = 2000
+#: Others get their turn after about so many offsets were looked at: about a millisecond.
+_SLICE_ROWS = 5000
+#: What a look at a group costs beside its offsets, in offsets.
+_LOOK_ROWS = 10
 
 
 class _Ends:
@@ -74,35 +76,37 @@ class Latest:
     def _look(self, name: str, ends: _Ends, group: Group) -> int:
         """Take what a group holds now into account; return how much work that was."""
         highest, holders = ends.highest, ends.holders
-        rows = _offsets(group, name) if group in self._index.groups.get(name, ()) else {}
-        if rows and (missing := max(rows) + 1 - len(highest)) > 0:
+        offsets = _offsets(group, name) if group in self._index.groups[name] else ()
+        missing = len(offsets) - len(highest)
+        if missing > 0:
             highest += [_NOTHING] * missing
             holders += [None] * missing
         if group in holders:
             held = [place for place, holder in enumerate(holders) if holder is group]
-            lowered = [place for place in held if rows.get(place, _NOTHING) < highest[place]]
+            lowered = [place for place in held if place >= len(offsets) or offsets[place] < highest[place]]
             if lowered:
                 # Nobody knows who comes next, so all groups are looked at once more.
                 for place in lowered:
                     highest[place], holders[place] = _NOTHING, None
                 self._index.touched[name].update(self._index.groups[name])
-        for partition, offset in rows.items():
-            if offset > highest[partition]:
-                highest[partition], holders[partition] = offset, group
-        return 1 + len(rows)
+        for place, (offset, known) in enumerate(zip(offsets, highest, strict=False)):
+            if offset > known:
+                highest[place], holders[place] = offset, group
+        return _LOOK_ROWS + len(offsets)
 
 
-def _offsets(group: Group, name: str) -> dict[int, int]:
-    """Return a group's offsets by partition, but for those that say nothing of where a log ends."""
+def _offsets(group: Group, name: str) -> Sequence[int]:
+    """Return a group's offsets by partition, less than nothing where it has none that says where a log ends."""
     cells = group.topics.get(name, b"")
     size = len(cells) // ROW_BYTES
     listed = min(size, LISTED_PARTITIONS_MAX)
-    rows = dict(enumerate(Struct(f">{listed}q").unpack_from(cells)))
+    offsets: Sequence[int] = Struct(f">{listed}q").unpack_from(cells)
     if group.holes is not None and name in group.holes:
         times = Struct(f">{listed}q").unpack_from(cells, 8 * size)
-        rows = {partition: offset for partition, offset in rows.items() if times[partition] != ABSENT_MS}
-    if group.sparse is not None:
-        for partition, row in group.sparse.get(name, {}).items():
-            if 0 <= partition < LISTED_PARTITIONS_MAX:
-                rows[partition] = row[0]
-    return {partition: offset for partition, offset in rows.items() if 0 <= offset < _NO_END}
+        offsets = [_NOTHING if time == ABSENT_MS else offset for offset, time in zip(offsets, times, strict=True)]
+    if group.sparse is not None and name in group.sparse:
+        far = {place: row[0] for place, row in group.sparse[name].items() if 0 <= place < LISTED_PARTITIONS_MAX}
+        offsets = [*offsets, *[_NOTHING] * (max(far, default=-1) + 1 - len(offsets))]
+        for place, offset in far.items():
+            offsets[place] = offset
+    return [_NOTHING if offset == _NO_END else offset for offset in offsets] if _NO_END in offsets else offsets
