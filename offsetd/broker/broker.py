@@ -106,7 +106,12 @@ class Broker:
             long=self._long,
         )
         self.metadata = Metadata(
-            identity=lambda: self.identity, topics=self.topics, observed=observed, clock=clock, long=self._long
+            identity=lambda: self.identity,
+            topics=self.topics,
+            observed=observed,
+            clock=clock,
+            reply_bytes_max=limits.response_bytes_max,
+            long=self._long,
         )
         self._served = [(api.key, api.min_version, api.max_version) for api in APIS.values()]
         own: dict[int, Callable[[bytes, Client], None]] = {

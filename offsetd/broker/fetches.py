@@ -7,7 +7,7 @@ import structlog
 
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.kept import Kept
-from offsetd.broker.longreads import LongReads
+from offsetd.broker.longreads import LongReads, ReplyTooLarge
 from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn, Turns
 from offsetd.coordinator.fetch import Lookup, answer_fetch, groups_asked, rows_asked
@@ -18,7 +18,6 @@ from protocol.api import OFFSET_FETCH, decode_request, encode_response
 from protocol.errors import Code
 from protocol.header import RequestHeader
 from protocol.offset_fetch import OffsetFetchRequest
-from protocol.wire import ProtocolError
 
 logger = structlog.get_logger()
 
@@ -26,14 +25,6 @@ logger = structlog.get_logger()
 _KEPT_BYTES_MAX = 64 * 1024 * 1024
 #: One reply may take this share of it.
 _KEPT_REPLY_BYTES_MAX = 1024 * 1024
-
-
-class ReplyTooLarge(ProtocolError):
-    """Even the refusal of a request would be too large to be sent."""
-
-    def __init__(self, *, limit_bytes: int) -> None:
-        super().__init__(f"an answer, or a refusal of each partition asked for, takes over {limit_bytes} bytes")
-        self.limit_bytes = limit_bytes
 
 
 class Fetches:

@@ -38,7 +38,7 @@ def _raise(error: Exception) -> NoReturn:
 class Turns:
     """The requests of one connection that have not been answered yet."""
 
-    __slots__ = ("_blocked", "_drained", "_failed", "_send", "queue")
+    __slots__ = ("_drained", "_failed", "_send", "blocked", "queue")
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Turns:
         self._drained = drained
         # Hears of a read that failed; it may be others' replies that brought its turn, and they go on.
         self._failed = failed
-        self._blocked = False
+        # No reads are evaluated for the time being.
+        self.blocked = False
 
     def reply(self, reply: bytes) -> None:
         """Answer a request that needs no waiting."""
@@ -97,11 +98,11 @@ class Turns:
 
     def block(self) -> None:
         """Evaluate no more reads for the time being."""
-        self._blocked = True
+        self.blocked = True
 
     def unblock(self) -> None:
         """Go on with the reads whose turn has come."""
-        self._blocked = False
+        self.blocked = False
         self._drain()
 
     def drop(self) -> None:
@@ -117,7 +118,7 @@ class Turns:
             reply = turn.reply
             if reply is None:
                 read = turn.read
-                if read is None or self._blocked:
+                if read is None or self.blocked:
                     return
                 turn.read = None
                 try:

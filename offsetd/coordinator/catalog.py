@@ -72,11 +72,14 @@ def refuse_api_versions(own: Sequence[tuple[int, int, int]]) -> ApiVersionsRespo
 
 
 def answer_metadata(
-    request: MetadataRequest, *, version: int, identity: Identity, topics: Topics
+    request: MetadataRequest, *, version: int, identity: Identity, topics: Topics, refusal: Code = Code.NONE
 ) -> tuple[MetadataResponse, Iterator[MetadataResponseTopic]]:
     """Name this broker as the only one, controller and leader of everything, and describe the topics asked for.
 
     They may be many, so they come one by one beside a response without them.
+
+    Args:
+        refusal: what to say of each topic instead of describing it.
     """
     brokers = (MetadataResponseBroker(node_id=identity.broker_id, host=identity.host, port=identity.port),)
     asked = request.topics
@@ -91,13 +94,13 @@ def answer_metadata(
     operations = _TOPIC_OPERATIONS if request.include_topic_authorized_operations else _UNASKED
     answers: Iterator[MetadataResponseTopic]
     if wants_all:
-        answers = (_topic(name, identity, topics, operations) for name in topics.names())
+        answers = (_topic(name, identity, topics, operations, refusal) for name in topics.names())
     elif ids:
-        answers = _topics_by_id(ids, identity, topics, operations)
+        answers = _topics_by_id(ids, identity, topics, operations, refusal)
     else:
         names = [topic.name or "" for topic in asked or ()]
         create = request.allow_auto_topic_creation
-        answers = _topics_by_name(names, identity, topics, operations, create=create)
+        answers = _topics_by_name(names, identity, topics, operations, refusal, create=create)
     response = MetadataResponse(
         brokers=brokers,
         cluster_id=identity.cluster_id,
@@ -119,7 +122,7 @@ def _refused_metadata(
 
 
 def _topics_by_id(
-    ids: Sequence[bytes], identity: Identity, topics: Topics, operations: int
+    ids: Sequence[bytes], identity: Identity, topics: Topics, operations: int, refusal: Code
 ) -> Iterator[MetadataResponseTopic]:
     """Describe each id once, the unknown ones first; once a client asks by id, its names are not looked at."""
     names = {topic_id: topics.name_of(topic_id) for topic_id in ids}
@@ -128,11 +131,11 @@ def _topics_by_id(
             yield MetadataResponseTopic(error_code=Code.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
     for name in names.values():
         if name is not None:
-            yield _topic(name, identity, topics, operations)
+            yield _topic(name, identity, topics, operations, refusal)
 
 
 def _topics_by_name(
-    names: Sequence[str], identity: Identity, topics: Topics, operations: int, *, create: bool
+    names: Sequence[str], identity: Identity, topics: Topics, operations: int, refusal: Code, *, create: bool
 ) -> Iterator[MetadataResponseTopic]:
     """Describe each name once, the known ones first."""
     known = {
@@ -141,7 +144,7 @@ def _topics_by_name(
     # While slots are being loaded a topic may yet turn out to exist, and clients ask again after this code.
     nowhere = Code.UNKNOWN_TOPIC_OR_PARTITION if topics.are_whole() else Code.LEADER_NOT_AVAILABLE
     return chain(
-        (_topic(name, identity, topics, operations) for name, exists in known.items() if exists),
+        (_topic(name, identity, topics, operations, refusal) for name, exists in known.items() if exists),
         (
             MetadataResponseTopic(
                 error_code=nowhere if is_legal(name) else Code.INVALID_TOPIC_EXCEPTION,
@@ -154,9 +157,10 @@ def _topics_by_name(
     )
 
 
-def _topic(name: str, identity: Identity, topics: Topics, operations: int) -> MetadataResponseTopic:
+def _topic(name: str, identity: Identity, topics: Topics, operations: int, refusal: Code) -> MetadataResponseTopic:
     here = (identity.broker_id,)
     return MetadataResponseTopic(
+        error_code=refusal,
         name=name,
         topic_id=topics.topic_id(name),
         is_internal=name == "__consumer_offsets",
@@ -168,7 +172,7 @@ def _topic(name: str, identity: Identity, topics: Topics, operations: int) -> Me
                 replica_nodes=here,
                 isr_nodes=here,
             )
-            for partition in range(topics.partitions(name))
+            for partition in range(topics.partitions(name) if refusal is Code.NONE else 0)
         ),
         topic_authorized_operations=operations,
     )

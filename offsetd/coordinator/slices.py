@@ -100,16 +100,23 @@ def _topics(
 
 
 def metadata_in_slices(
-    response: MetadataResponse, topics: Iterable[MetadataResponseTopic], *, version: int, correlation_id: int
-) -> Slices:
-    """Write a description of many topics; the response has all but these."""
+    response: MetadataResponse,
+    topics: Iterable[MetadataResponseTopic],
+    *,
+    version: int,
+    correlation_id: int,
+    bytes_max: int,
+) -> Generator[None, None, bytes | None]:
+    """Write a description of many topics (the response has all but these); None if that takes too many bytes."""
     encode = row_encoder(METADATA, version, MetadataResponseTopic)
-    budget = _Budget(0)
+    budget = _Budget(bytes_max)
     pieces: list[bytes] = []
     for topic in topics:
         pieces.append(encode(topic))
-        if budget.spend(1 + len(topic.partitions), 0):
+        if budget.spend(1 + len(topic.partitions), len(pieces[-1])):
             yield
+        if budget.bytes_left < 0:
+            return None
     around = response._replace(topics=(_NO_DESCRIPTION,))
     return splice(METADATA, version, correlation_id, around, _NO_DESCRIPTION, Rows(len(pieces), pieces))
 

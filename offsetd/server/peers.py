@@ -1,6 +1,6 @@
 """All connections together: who may come in, who has been silent too long, who holds too much memory.
 
-Memory is counted as it comes, and once a second anew and exactly, with all that is too small to count as it comes.
+Memory is counted as it comes, where it is much; all of it is counted anew once a second, and before anybody suffers.
 """
 
 import time
@@ -139,8 +139,11 @@ class Peers:
     def took(self, size: int) -> None:
         """Count memory that a connection has taken; above the budget nobody is read from until there is room."""
         self._observed.in_flight_bytes += size
+        # What came free since it was last counted is still in the number.
         if not self.held and self._over_memory():
-            self._hold()
+            self._count()
+            if self._over_memory():
+                self._hold()
 
     @property
     def reading(self) -> bool:
@@ -152,6 +155,11 @@ class Peers:
         self._stopping = True
         for peer in list(self._open):
             peer.pause()
+
+    def _count(self) -> int:
+        total = self._pending_bytes() + sum(peer.held_bytes() for peer in self._open)
+        self._observed.in_flight_bytes = total
+        return total
 
     def _over_memory(self) -> bool:
         return self._observed.in_flight_bytes > self._limits.memory_bytes_max
@@ -168,8 +176,7 @@ class Peers:
 
     def _relieve(self) -> None:
         """Find out what is really held; if a whole second has freed nothing, end those who hold the most."""
-        total = self._pending_bytes() + sum(peer.held_bytes() for peer in self._open)
-        self._observed.in_flight_bytes = total
+        total = self._count()
         before = self._excessive_bytes
         if not self._over_memory():
             self._excessive_bytes = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -36,7 +36,7 @@ class Edge:
             log=self.log,
             observed=self.observed,
             clock=self.clock,
-            later=self.clock.later,
+            later=self._later,
         )
         self.log.connect(self.broker.commits.on_settled, self.broker.commits.on_refused)
         for _ in self.broker.load():
@@ -45,6 +45,13 @@ class Edge:
         self.listener = Listener(self.broker, self.limits, now=self.clock.monotonic)
         self.port = 0
         self._clients: list[RawClient] = []
+
+    def _later(self, seconds: float, callback: Callable[[], None]) -> None:
+        # What is due at once is the loop's, what is due later the test's.
+        if seconds:
+            self.clock.later(seconds, callback)
+        else:
+            asyncio.get_running_loop().call_soon(callback)
 
     @property
     def peers(self) -> Peers:
@@ -70,6 +77,16 @@ class Edge:
         while self.peers.held:
             self.pass_time(1000)
             await turns(3)
+
+    async def all_replies(self, clients: Sequence[RawClient]) -> list[bytes]:
+        """Let time pass in small steps until each client has read one reply."""
+        reading = asyncio.gather(*(client.receive_frame() for client in clients))
+        while not reading.done():
+            for _ in range(100):
+                self.clock.advance(10)
+                await turns(1)
+            self.peers.tick()
+        return await reading
 
     async def settle_when(self, entries: int) -> None:
         """Wait until so many entries have been appended, and make them durable together."""
@@ -115,13 +132,14 @@ class Edge:
 
     async def fill(self, group: str, topics: int, partitions: int) -> None:
         """Commit offsets for so many topics and partitions."""
+        before = len(self.peers)
         async with self.client() as client:
             for topic in range(topics):
                 offsets = {(f"topic-{topic}", partition): partition for partition in range(partitions)}
                 client.send(commit_request(group, offsets), 8)
                 await self.settle_when(1)
                 assert set(commit_codes((await client.receive(OffsetCommitResponse, 8))[1]).values()) == {0}
-        await until(lambda: not len(self.peers))
+        await until(lambda: len(self.peers) == before)
         self.observed.connections_closed.clear()
 
 

@@ -1,6 +1,5 @@
 """All connections together have one budget of memory: above it nobody is read from, and it always comes free again."""
 
-import asyncio
 import struct
 from contextlib import AsyncExitStack
 from functools import partial
@@ -180,14 +179,11 @@ async def test_reads_that_wait_behind_commits_are_not_all_made_at_once_when_thei
         waiting = sum(connection.is_waiting() for connection in world.connections())
         for client in clients:
             await client.receive_frame()
-        rest = asyncio.gather(*(client.receive_frame() for client in clients))
-        while not rest.done():
-            world.peers.tick()
-            await turns()
+        rest = await world.all_replies(clients)
 
         assert made < MEBIBYTE + 300_000
         assert waiting > 0
-        assert len({len(reply) for reply in await rest}) == 1
+        assert len({len(reply) for reply in rest}) == 1
 
 
 async def test_a_connection_that_comes_in_while_there_is_no_memory_waits_for_its_turn() -> None:

@@ -179,13 +179,27 @@ def test_small_holders_are_not_ended_for_what_the_log_holds() -> None:
 def test_memory_that_is_taken_counts_at_once() -> None:
     world = World(memory_bytes_max=1000)
     peer = world.peer()
+    peer.stuck = 1000
     world.peers.took(1000)
     before = peer.held
+    peer.stuck += 1
     world.peers.took(1)
 
     assert not before
     assert peer.held
     assert world.peers.held
+
+
+def test_memory_that_came_free_again_does_not_add_up_to_too_much() -> None:
+    world = World(memory_bytes_max=1000)
+    peer = world.peer()
+    for _ in range(50):
+        peer.stuck = 600
+        world.peers.took(600)
+        peer.stuck = 0
+
+    assert not world.peers.held
+    assert world.observed.in_flight_bytes <= 1000
 
 
 def test_requests_stay_untaken_while_stopping_whatever_becomes_of_memory() -> None:
