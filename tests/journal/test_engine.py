@@ -247,6 +247,25 @@ async def test_a_load_that_is_given_up_lets_the_checkpoint_go(tmp_path: Path) ->
     assert (second.directory.journal / "clean-stop").exists()
 
 
+async def test_an_opening_that_is_given_up_half_way_changes_nothing(tmp_path: Path) -> None:
+    """As by a stop in the first moment of a start; what was promised stays promised."""
+    async with life(tmp_path / "data", EngineSettings(reserve_bytes=0)) as first:
+        for number in range(10):
+            rows = {("orders", partition): number for partition in range(5000)}
+            await first.settle([commit_entry("billing", rows, time_ms=NOW_MS)])
+    before = [path.read_bytes() for path in segments(first)]
+    second = EngineLife(tmp_path / "data")
+    steps = second.engine.open()
+    assert next(steps) < len(before[0])
+    await second.close()
+    steps.close()  # type: ignore[attr-defined]
+
+    assert [path.read_bytes() for path in segments(second)] == before
+    async with life(tmp_path / "data") as third:
+        assert third.engine.epoch == 2
+        assert third.offsets() == first.offsets()
+
+
 def _lose_checkpoint(first: EngineLife) -> None:
     shutil.rmtree(first.directory.checkpoint)
 
