@@ -10,6 +10,8 @@ from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.shape import Shape
 from offsetd.coordinator.topics import KnownTopic
 from offsetd.observed import Observed
+from offsetd.record import Reason, Who, decode_entries, encode_group_tombstone
+from offsetd.table import apply
 from protocol.api import APIS, Request, decode_response, encode_request
 from protocol.offset_commit import OffsetCommitResponse
 from protocol.offset_fetch import OffsetFetchResponse
@@ -148,6 +150,17 @@ class Scene:
         client.commit(group, offsets, version, **more)
         self.log.settle()
         assert set(client.codes(0).values()) == {0}
+
+    def write(self, entry: bytes) -> None:
+        """Put an entry of any kind through the log, as an operator's command would."""
+        (decoded,) = decode_entries(b"\x91" + entry)
+        self.log.written.append(entry)
+        apply(self.broker.slots.tables[decoded[2]], decoded)
+
+    def drop(self, group: str) -> None:
+        """Delete a group."""
+        slot = self.broker.slots.of(group)
+        self.write(encode_group_tombstone(slot, group, self.clock.wall_ms(), Who("", "", ""), Reason.DELETED))
 
     def shown(self, group: str, partitions: Sequence[tuple[str, int]] | None = None) -> dict[tuple[str, int], int]:
         """Return what a fetch shows now, on a connection of its own."""

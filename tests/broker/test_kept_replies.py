@@ -9,15 +9,7 @@ from hypothesis import strategies as st
 from offsetd.broker.kept import Kept
 from offsetd.coordinator.fetch import answer_fetch
 from offsetd.coordinator.limits import Limits
-from offsetd.record import (
-    Reason,
-    Who,
-    decode_entries,
-    encode_group_tombstone,
-    encode_tombstone,
-    encode_touch,
-)
-from offsetd.table import apply
+from offsetd.record import Reason, Who, encode_tombstone, encode_touch
 from protocol.api import OFFSET_FETCH, encode_request, encode_response
 from protocol.errors import Code
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
@@ -65,11 +57,6 @@ def fetch(scene: Scene, client: FakeClient, group: str, asked: Any, version: int
         assert client.replies.pop() == encode_response(OFFSET_FETCH, version, number, fresh)
 
 
-def write(scene: Scene, entry: bytes) -> None:
-    (decoded,) = decode_entries(b"\x91" + entry)
-    apply(scene.broker.slots.tables[decoded[2]], decoded)
-
-
 @settings(derandomize=True, deadline=None, max_examples=200)
 @given(steps=_steps)
 def test_every_reply_is_what_a_fresh_one_would_be(steps: list[Any]) -> None:
@@ -95,11 +82,11 @@ def test_every_reply_is_what_a_fresh_one_would_be(steps: list[Any]) -> None:
             slot, now_ms = scene.broker.slots.of(group), scene.clock.wall_ms()
             named = [(rest[1], pack(f">{len(rest[2])}i", *rest[2]))] if len(rest) > 1 else []
             if what == "tombstone":
-                write(scene, encode_tombstone(slot, group, now_ms, WHO, Reason.DELETED, named))
+                scene.write(encode_tombstone(slot, group, now_ms, WHO, Reason.DELETED, named))
             elif what == "touch":
-                write(scene, encode_touch(slot, group, now_ms, WHO, named))
+                scene.write(encode_touch(slot, group, now_ms, WHO, named))
             else:
-                write(scene, encode_group_tombstone(slot, group, now_ms, WHO, Reason.DELETED))
+                scene.drop(group)
 
     event(f"kept replies used: {min(scene.observed.fetch_cache_hits, 5)}")
 

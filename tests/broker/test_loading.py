@@ -4,9 +4,12 @@ from typing import Any
 
 import pytest
 
+from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.slot import slot_of
 from offsetd.record import TopicOffsets, Who, encode_commit
 from protocol.errors import Code
+from protocol.list_offsets import ListOffsetsRequest, ListOffsetsRequestPartition, ListOffsetsRequestTopic
+from protocol.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 from tests.broker.scene import COMMIT_VERSIONS, FETCH_VERSIONS, Scene
 from tests.fakes.clock import NOW_MS
@@ -136,3 +139,66 @@ def test_a_load_that_failed_takes_no_commits_either(version: int) -> None:
 
     assert client.codes(0) == {ORDERS: LOADING}
     assert scene.log.held == []
+
+
+# --- topics and their ends ------------------------------------------------------------------------------------------
+
+
+def list_offsets(timestamp: int, topic: str = "orders") -> ListOffsetsRequest:
+    partition = ListOffsetsRequestPartition(partition_index=0, timestamp=timestamp)
+    return ListOffsetsRequest(topics=(ListOffsetsRequestTopic(name=topic, partitions=(partition,)),))
+
+
+@pytest.mark.parametrize("version", range(12))
+def test_no_end_is_told_until_every_slot_is_whole(version: int) -> None:
+    """Tools clip resets to it, and some consumers start over when their offset lies beyond."""
+    scene = Scene(contents(), loaded=False)
+    load = scene.broker.load()
+    while scene.broker.slots.count()["ready"] < 3:
+        next(load)
+    client = scene.client()
+
+    early = [client.send(list_offsets(-1, topic), version) for topic in ("orders", "perhaps")]
+    begin = client.send(list_offsets(-2), version)
+    for _ in load:
+        pass
+    late = [client.send(list_offsets(-1, topic), version) for topic in ("orders", "perhaps")]
+
+    rows = [client.answer(number).topics[0].partitions[0] for number in (*early, begin, *late)]
+    unknown = Code.OFFSET_NOT_AVAILABLE if version >= 5 else Code.LEADER_NOT_AVAILABLE
+    assert [row.error_code for row in rows] == [unknown, unknown, 0, 0, Code.UNKNOWN_TOPIC_OR_PARTITION]
+    assert (rows[3].old_style_offsets if version == 0 else (rows[3].offset,)) == (42,)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_topic_that_is_not_known_yet_may_yet_exist(version: int) -> None:
+    scene = Scene(contents(), loaded=False)
+    client = scene.client()
+    request = MetadataRequest(topics=(MetadataRequestTopic(name="orders"),), allow_auto_topic_creation=False)
+
+    early = client.send(request, version)
+    scene.load()
+    late = client.send(request, version)
+
+    # Before version 4 nobody could say that a topic is not to be made, so it is there at once.
+    code = Code.LEADER_NOT_AVAILABLE if version >= 4 else 0
+    assert [client.answer(number).topics[0].error_code for number in (early, late)] == [code, 0]
+
+
+@pytest.mark.parametrize("version", COMMIT_VERSIONS)
+def test_a_strict_broker_takes_no_commit_until_it_knows_every_topic(version: int) -> None:
+    """Code 3 would be wrong, and several clients would never stop to ask again."""
+    scene = Scene(contents(), loaded=False, limits=Limits(slots=4, strict=True))
+    load = scene.broker.load()
+    while scene.broker.slots.count()["ready"] < 2:
+        next(load)
+    client = scene.client()
+
+    early = client.commit(GROUPS[0], {ORDERS: 43, ("nowhere", 0): 1}, version)
+    for _ in load:
+        pass
+    late = client.commit(GROUPS[0], {ORDERS: 43, ("nowhere", 0): 1}, version)
+    scene.log.settle()
+
+    assert client.codes(early) == {ORDERS: LOADING, ("nowhere", 0): LOADING}
+    assert client.codes(late) == {ORDERS: 0, ("nowhere", 0): Code.UNKNOWN_TOPIC_OR_PARTITION}
