@@ -1,0 +1,139 @@
+"""The client: one object for any number of groups, on the loop that made it."""
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from random import Random
+from ssl import SSLContext
+from types import TracebackType
+from typing import Self
+
+from offsetd import __version__
+from offsetd.client import fetches
+from offsetd.client.address import Address, parse_bootstrap
+from offsetd.client.commits import Commits
+from offsetd.client.connection import Connection, open_connection
+from offsetd.client.connections import Connections
+from offsetd.client.discovery import Discovery
+from offsetd.client.errors import Closed
+from offsetd.client.limits import Limits
+from offsetd.client.persistence import Persistence, Sleep
+from offsetd.client.position import Committed, Offsets, TopicPartition, checked_offsets, checked_string
+
+
+class Client:
+    """Commits, reads and deletes offsets, wherever the groups' coordinators are and move to.
+
+    What passes by itself is tried again, with pauses, until the call's time limit; what does not is raised at once. The
+    errors are in `offsetd.client.errors`.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str | Iterable[str],
+        *,
+        client_id: str = "offsetd-client",
+        limits: Limits | None = None,
+        ssl: SSLContext | None = None,
+        random: Random | None = None,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        """Make a client; nothing is connected before the first call.
+
+        Args:
+            bootstrap: addresses of one or more brokers, as ``"one:9092,two:9092"`` or a list.
+            client_id: how the broker's log and the group's description name this program.
+            ssl: speak TLS to every broker; the context says whom to trust and who we are.
+            random: draws the pauses between attempts.
+            sleep: makes them.
+        """
+        self.limits = limits or Limits()
+        self.client_id = checked_string(client_id, "client id")
+        self._ssl = ssl
+        self._random = random or Random()  # noqa: S311  # it spreads load and hides nothing
+        self._connections = self.new_connections()
+        self._discovery = Discovery(parse_bootstrap(bootstrap), self._connections, random=self._random)
+        self._persistence = Persistence(limits=self.limits, random=self._random, sleep=sleep)
+        self._commits = Commits(
+            discovery=self._discovery,
+            connections=self._connections,
+            persistence=self._persistence,
+            limits=self.limits,
+        )
+        self._closed = False
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections. Calls that are still under way end with `Closed`."""
+        self._closed = True
+        await self._commits.close()
+        await self._connections.close()
+
+    # --- offsets ----------------------------------------------------------------------------------------------------
+
+    async def commit(self, group: str, offsets: Offsets, *, timeout_s: float | None = None) -> None:
+        """Return when every offset, or a newer one committed through this client, is durable.
+
+        Calls for the same group that come while one is on its way share the next request.
+
+        Args:
+            offsets: by partition, each the offset of the record to read next, or a `Committed` with metadata.
+            timeout_s: the time limit of this call, in place of `Limits.total_timeout_s`.
+
+        Raises:
+            Unavailable: it could not be had in time; `outcome_unknown` tells whether it may have happened.
+            PartitionsRefused: some partitions were refused, the others are durable.
+            Refused: the group was.
+        """
+        self._check(group)
+        await self._commits.commit(group, checked_offsets(offsets), timeout_s=timeout_s)
+
+    async def fetch(
+        self, group: str, partitions: Iterable[tuple[str, int]] | None = None, *, timeout_s: float | None = None
+    ) -> dict[TopicPartition, Committed]:
+        """Return the committed offsets of a group; partitions without one are left out.
+
+        Args:
+            partitions: those to ask for; None for all that have an offset.
+
+        Raises:
+            Unavailable: nobody could answer in time. It is never taken for "no offset".
+            Refused: the group may not be read.
+        """
+        return (await self.fetch_groups({group: partitions}, timeout_s=timeout_s))[group]
+
+    async def fetch_groups(
+        self, asked: Mapping[str, Iterable[tuple[str, int]] | None], *, timeout_s: float | None = None
+    ) -> dict[str, dict[TopicPartition, Committed]]:
+        """Return the committed offsets of several groups; as `fetch` for each, in as few requests as can be."""
+        for group in asked:
+            self._check(group)
+        fetch = fetches.Fetch(asked)
+        return await self._persistence.run(
+            lambda: fetch.attempt(self._discovery, self._connections),
+            action=fetches.ACTION,
+            group=next(iter(asked)) if len(asked) == 1 else None,
+            timeout_s=timeout_s,
+        )
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def new_connections(self) -> Connections:
+        """Return connections made the way of this client, which share none with it."""
+        return Connections(self._open)
+
+    async def _open(self, address: Address) -> Connection:
+        return await open_connection(
+            address, client_id=self.client_id, software_version=__version__, limits=self.limits, ssl=self._ssl
+        )
+
+    def _check(self, group: str) -> None:
+        if self._closed:
+            raise Closed
+        checked_string(group, "group id")
