@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from offsetd.coordinator.commit import Decision, decide_commit, unchanged_since
+from offsetd.coordinator.commit import Decision, decide_commit, refuse_commit, unchanged_since
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.record import Who
@@ -167,3 +167,167 @@ def test_only_a_commit_that_changes_nothing_is_a_repetition(again: OffsetCommitR
 def test_a_repetition_over_an_expiry_that_it_would_clear_is_a_change() -> None:
     table = table_with(commit(partition(0, 1), retention_time_ms=5))
     assert unchanged_since(table.groups["billing"], decide(commit(partition(0, 1))).topics) is None
+
+
+@pytest.mark.parametrize("member_id", ["", "m-1"])
+@pytest.mark.parametrize("instance_id", [None, "", "i-1"])
+@pytest.mark.parametrize("generation", [-1, -2, -(1 << 31)])
+@pytest.mark.parametrize("known", [False, True])
+def test_without_a_generation_a_simple_group_takes_a_commit_whatever_member_it_names(
+    known: bool, generation: int, instance_id: str | None, member_id: str
+) -> None:
+    request = commit(
+        partition(0),
+        generation_id_or_member_epoch=generation,
+        member_id=member_id,
+        group_instance_id=instance_id,
+    )
+
+    decision = decide(request, group=Group() if known else None)
+
+    assert codes(decision) == {("orders", 0): 0}
+    assert len(decision.topics) == 1
+
+
+@pytest.mark.parametrize("version", range(1, 10))
+@pytest.mark.parametrize("generation", [0, 1, (1 << 31) - 1])
+def test_a_generation_of_an_unknown_group_is_refused_as_its_version_knows(version: int, generation: int) -> None:
+    decision = decide(commit(partition(0), generation_id_or_member_epoch=generation), version=version)
+
+    code = Code.GROUP_ID_NOT_FOUND if version >= 9 else Code.ILLEGAL_GENERATION
+    assert codes(decision) == {("orders", 0): code}
+
+
+def test_places_are_judged_before_the_group_and_the_group_before_metadata() -> None:
+    topics = (
+        OffsetCommitRequestTopic(name="a b", partitions=(partition(0, committed_metadata="m" * 5000),)),
+        OffsetCommitRequestTopic(name="good", partitions=(partition(-1), partition(0, committed_metadata="m" * 5000))),
+    )
+
+    decision = decide(commit(topics=topics, generation_id_or_member_epoch=3))
+
+    assert codes(decision) == {
+        ("a b", 0): Code.INVALID_TOPIC_EXCEPTION,
+        ("good", -1): Code.UNKNOWN_TOPIC_OR_PARTITION,
+        ("good", 0): Code.GROUP_ID_NOT_FOUND,
+    }
+    assert decision.topics == ()
+
+
+def test_a_commit_of_nothing_is_answered_with_nothing_and_makes_no_group() -> None:
+    none, empty = decide(commit(topics=())), decide(commit())
+
+    assert (none.reply.topics, none.topics, none.refused) == ((), (), False)
+    assert (empty.reply.topics, empty.topics, empty.refused) == ((), (), False)
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("m" * 10, True),
+        ("m" * 11, False),
+        ("\u00fc" * 10, True),
+        ("\U0001f600" * 5, True),
+        ("\U0001f600" * 5 + "m", False),
+        ("\0" * 10, True),
+        ("", True),
+        (None, True),
+    ],
+)
+def test_the_limit_of_metadata_is_in_utf16_units_and_inclusive(text: str | None, fits: bool) -> None:
+    decision = decide(commit(partition(0, committed_metadata=text)), limits=Limits(metadata_units_max=10))
+
+    assert codes(decision) == {("orders", 0): 0 if fits else Code.OFFSET_METADATA_TOO_LARGE}
+
+
+@pytest.mark.parametrize("offset", [0, -1, -2, -(1 << 63), (1 << 63) - 1])
+@pytest.mark.parametrize("epoch", [-1, -2, 0, (1 << 31) - 1])
+def test_offsets_and_epochs_are_kept_as_they_are_whatever_they_say(offset: int, epoch: int) -> None:
+    table = table_with(commit(partition(0, offset, committed_leader_epoch=epoch)))
+
+    found = table.groups["billing"].get("orders", 0)
+    assert found is not None
+    assert (found.offset, found.leader_epoch) == (offset, epoch)
+
+
+def test_a_smaller_offset_overwrites_a_larger_one() -> None:
+    table = table_with(commit(partition(0, 100)))
+
+    apply_commit(table, "billing", NOW, WHO, decide(commit(partition(0, 1))).topics)
+
+    found = table.groups["billing"].get("orders", 0)
+    assert found is not None
+    assert found.offset == 1
+
+
+@pytest.mark.parametrize(("retention_ms", "expiry_ms"), [(-1, None), (0, NOW), (1, NOW + 1), (-2, NOW - 2)])
+def test_a_retention_of_the_request_counts_from_now(retention_ms: int, expiry_ms: int | None) -> None:
+    found = table_with(commit(partition(0), retention_time_ms=retention_ms)).groups["billing"].get("orders", 0)
+
+    assert found is not None
+    assert found.expiry_ms == expiry_ms
+
+
+def test_a_time_of_the_clients_own_is_kept_beside_those_of_others() -> None:
+    request = commit(partition(0, commit_timestamp=5), partition(1), partition(2, commit_timestamp=-(1 << 63)))
+    group = table_with(request).groups["billing"]
+
+    moments = [row.time_ms for _, row in group.rows("orders")]
+    # The smallest time of all means "no row here", so it is moved up by one.
+    assert moments == [5, NOW, -(1 << 63) + 1]
+
+
+def test_a_refusal_of_all_names_every_partition_and_no_empty_topic() -> None:
+    topics = (
+        OffsetCommitRequestTopic(name="empty", partitions=()),
+        OffsetCommitRequestTopic(name="orders", partitions=(partition(3), partition(3), partition(-1))),
+        OffsetCommitRequestTopic(name="orders", partitions=(partition(0),)),
+    )
+
+    reply = refuse_commit(commit(topics=topics), Code.COORDINATOR_LOAD_IN_PROGRESS)
+
+    assert [(topic.name, [tuple(row) for row in topic.partitions]) for topic in reply.topics] == [
+        ("orders", [(3, 14), (3, 14), (-1, 14)]),
+        ("orders", [(0, 14)]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("again", "same"),
+    [
+        (commit(partition(0, 1), partition(5, 2, committed_metadata="m")), True),
+        (commit(partition(5, 2, committed_metadata="m"), partition(0, 1)), True),
+        (commit(partition(900_000, 3, committed_leader_epoch=4)), True),
+        (commit(partition(0, 1), partition(900_000, 3, committed_leader_epoch=4)), True),
+        (commit(partition(0, 1), partition(5, 3, committed_metadata="m")), False),
+        (commit(partition(0, 1), partition(5, 2)), False),
+        (commit(partition(0, 1), partition(4, 0)), False),
+        (commit(partition(900_000, 3)), False),
+        (commit(partition(0, 1), partition(900_001, 3)), False),
+    ],
+)
+def test_scattered_partitions_repeat_as_neighbours_do(again: OffsetCommitRequest, same: bool) -> None:
+    table = table_with(
+        commit(
+            partition(0, 1),
+            partition(5, 2, committed_metadata="m"),
+            partition(900_000, 3, committed_leader_epoch=4),
+        )
+    )
+
+    assert unchanged_since(table.groups["billing"], decide(again).topics) == (NOW if same else None)
+
+
+def test_the_oldest_time_of_all_topics_of_a_repetition_counts() -> None:
+    table = table_with(commit(partition(0, 1)))
+    apply_commit(table, "billing", NOW + 5, WHO, decide(commit(partition(7, 1), topic="later")).topics)
+    both = (
+        OffsetCommitRequestTopic(name="later", partitions=(partition(7, 1),)),
+        OffsetCommitRequestTopic(name="orders", partitions=(partition(0, 1),)),
+    )
+
+    since = [
+        unchanged_since(table.groups["billing"], decide(commit(topics=topics)).topics) for topics in (both, both[:1])
+    ]
+
+    assert since == [NOW, NOW + 5]

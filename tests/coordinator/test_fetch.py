@@ -1,5 +1,8 @@
 """What a fetch shows, in every version's place for it."""
 
+from struct import pack
+from typing import Any
+
 import pytest
 
 from offsetd.coordinator.fetch import answer_fetch
@@ -46,7 +49,7 @@ def test_an_unknown_group_has_no_offset_and_no_error() -> None:
     assert {row[2:] for row in rows(reply.topics)} == {(-1, -1, "", 0)}
 
 
-@pytest.mark.parametrize("version", [1, 5, 9])
+@pytest.mark.parametrize("version", range(10))
 def test_a_refusal_stands_above_and_on_every_partition(version: int) -> None:
     """aiokafka reads the code only on the partitions, others above them; none may take -1 for an answer."""
     asked = OffsetFetchRequestGroup(group_id="g", topics=(ORDERS,))
@@ -71,4 +74,66 @@ def test_several_groups_are_answered_each_by_itself() -> None:
     assert [(one.group_id, one.error_code, len(one.topics)) for one in reply.groups] == [
         ("g", 0, 1),
         ("loading", 14, 1),
+    ]
+
+
+def fetched(asked: tuple[OffsetFetchRequestTopic, ...] | None, version: int, **more: Any) -> Any:
+    one = OffsetFetchRequestGroup(group_id="g", topics=asked, **more)
+    request = OffsetFetchRequest(group_id="g", topics=asked, groups=(one,), require_stable=True)
+    reply = answer_fetch(request, version=version, lookup=lambda _: (Code.NONE, group()))
+    return reply.groups[0].topics if version >= 8 else reply.topics
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_topics_and_partitions_are_answered_as_often_and_in_the_order_they_are_asked_for(version: int) -> None:
+    other = OffsetFetchRequestTopic(name="a b", partition_indexes=(7, -1))
+    empty = OffsetFetchRequestTopic(name="empty", partition_indexes=())
+
+    found = fetched((other, ORDERS, empty, other), version)
+
+    assert [(topic.name, [row.partition_index for row in topic.partitions]) for topic in found] == [
+        ("a b", [7, -1]),
+        ("orders", [0, 1, 0]),
+        ("empty", []),
+        ("a b", [7, -1]),
+    ]
+    assert [row.committed_offset for topic in found for row in topic.partitions] == [-1, -1, 42, -1, 42, -1, -1]
+    assert {row.error_code for topic in found for row in topic.partitions} == {0}
+
+
+@pytest.mark.parametrize("version", range(10))
+def test_an_empty_list_asks_for_nothing(version: int) -> None:
+    assert fetched((), version) == ()
+
+
+@pytest.mark.parametrize("version", range(2, 10))
+def test_null_asks_for_all_that_the_group_has(version: int) -> None:
+    found = fetched(None, version)
+
+    assert rows(found) == [("orders", 0, 42, 3, "m", 0)]
+
+
+@pytest.mark.parametrize(("member_id", "epoch"), [(None, -1), ("m-1", -1), ("m-1", 7), (None, 7)])
+def test_members_are_not_looked_at_for_a_simple_group(member_id: str | None, epoch: int) -> None:
+    found = fetched((ORDERS,), 9, member_id=member_id, member_epoch=epoch)
+
+    assert [row.committed_offset for row in found[0].partitions] == [42, -1, 42]
+
+
+def test_all_topics_come_in_the_order_of_their_first_commit_with_partitions_ascending() -> None:
+    table = SlotTable(0, TopicIndex())
+    for name, numbers in (("b", (5, 1)), ("a", (0,)), ("b", (900_000, 3))):
+        packed = pack(f">{len(numbers)}i", *numbers)
+        offsets = TopicOffsets(name, packed, pack(f">{len(numbers)}q", *numbers))
+        apply_commit(table, "g", 1, Who("", "", ""), (offsets,))
+
+    request = OffsetFetchRequest(group_id="g", topics=None)
+    reply = answer_fetch(request, version=5, lookup=lambda _: (Code.NONE, table.groups["g"]))
+
+    assert [row[:3] for row in rows(reply.topics)] == [
+        ("b", 1, 1),
+        ("b", 3, 3),
+        ("b", 5, 5),
+        ("b", 900_000, 900_000),
+        ("a", 0, 0),
     ]
