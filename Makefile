@@ -45,7 +45,7 @@ docker:
 	docker build -t offsetd .
 
 docs: setup
-	$(BIN)/offsetd config docs > docs/settings.md
+	$(BIN)/offsetd config docs > docs/settings.md && $(BIN)/python -m offsetd.http > docs/metrics.md
 
 lock: setup
 	bash deploy/lock.sh $(BIN)/python

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -211,9 +212,15 @@ class Daemon:
     async def _load(self) -> None:
         self._load_began = time.monotonic()
         progress = Progress(sys.stderr)
-        with contextlib.closing(progress):
-            await _sliced(self._engine.open(), progress.scanned)
-            await _sliced(self._broker.load(), lambda count: self._loaded(count, progress))
+        # What is loaded lives on and makes no cycles: looking for some in it would cost time now and stalls for ever.
+        gc.disable()
+        try:
+            with contextlib.closing(progress):
+                await _sliced(self._engine.open(), progress.scanned)
+                await _sliced(self._broker.load(), lambda count: self._loaded(count, progress))
+        finally:
+            gc.freeze()
+            gc.enable()
         took = self._observed.load_seconds = time.monotonic() - self._load_began
         offsets = self._broker.slots.live()
         logger.info(

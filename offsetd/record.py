@@ -6,7 +6,7 @@ version and its slot. A commit is written as constant bytes with holes for the t
 would have made. The layout is documented in docs/journal-format.md. Nothing here reads a clock, a file or state.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 from struct import Struct
 from typing import Any, NamedTuple, TypeAlias
@@ -54,6 +54,13 @@ TIME_MS_WIDE = 1 << 32
 
 TIME = Struct(">Q")
 
+#: The slot of an entry that belongs to none.
+NO_SLOT = -1
+
+# msgpack's numbers: below this bound they are their own byte; above it the first byte says how many there are.
+_SMALL_MAX = 0x7F
+_NUMBER_BYTES = {0xCC: 2, 0xCD: 3, 0xCE: 5}
+
 Entry: TypeAlias = tuple[Any, ...]
 
 
@@ -75,6 +82,30 @@ class TopicOffsets(NamedTuple):
     times: bytes | None = None
     expiries: bytes | None = None
     metadata: tuple[tuple[int, str], ...] | None = None
+
+
+class GenerationMember(NamedTuple):
+    """A member of a completed generation, as the log keeps it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    rebalance_timeout_ms: int
+    session_timeout_ms: int
+    # What it said for the protocol that was chosen.
+    metadata: bytes
+    assignment: bytes
+
+
+class Generation(NamedTuple):
+    """A completed generation of a group's members; one without members is a group that has become empty."""
+
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: tuple[GenerationMember, ...]
 
 
 class UnknownEntry(Exception):
@@ -148,7 +179,7 @@ def encode_group_tombstone(slot: int, group_id: str, time_ms: int, who: Who, rea
 
 def encode_opening(epoch: int, time_ms: int, release: str) -> bytes:
     """Encode the entry that opens an epoch; it belongs to no slot (-1)."""
-    packed: bytes = _packb((int(Kind.OPENING), 1, -1, epoch, time_ms, release))
+    packed: bytes = _packb((int(Kind.OPENING), 1, NO_SLOT, epoch, time_ms, release))
     return packed
 
 
@@ -161,6 +192,35 @@ def record_count(entry: Entry) -> int:
     return sum(len(topic[1]) // 4 for topic in entry[-1])
 
 
+def split_entries(body: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the slot and the bytes of each entry of a batch's body, without looking at the rest of them.
+
+    Raises:
+        UnknownEntry: an entry's kind or version is not known to this release.
+    """
+    unpacker = msgpack.Unpacker(max_buffer_size=len(body))
+    unpacker.feed(body)
+    count = unpacker.read_array_header()
+    start = unpacker.tell()
+    for _ in range(count):
+        unpacker.skip()
+        end = unpacker.tell()
+        entry = body[start:end]
+        # An entry is a short array, so its head is one byte, and kind and version are one byte each.
+        _check_known(entry[1], entry[2])
+        slot = entry[3]
+        if slot > _SMALL_MAX:
+            slot = msgpack.unpackb(entry[3 : 3 + _NUMBER_BYTES.get(slot, 1)])
+        yield slot, entry
+        start = end
+
+
+def decode_entry(entry: bytes) -> Entry:
+    """Decode the bytes of one entry that `split_entries` has found to be known."""
+    decoded: Entry = msgpack.unpackb(entry, use_list=False, strict_map_key=False)
+    return decoded
+
+
 def decode_entries(body: bytes) -> tuple[Entry, ...]:
     """Decode a batch's body.
 
@@ -169,6 +229,10 @@ def decode_entries(body: bytes) -> tuple[Entry, ...]:
     """
     entries: tuple[Entry, ...] = msgpack.unpackb(body, use_list=False, strict_map_key=False)
     for entry in entries:
-        if not 1 <= entry[1] <= KNOWN.get(entry[0], 0):
-            raise UnknownEntry(kind=entry[0], version=entry[1])
+        _check_known(entry[0], entry[1])
     return entries
+
+
+def _check_known(kind: int, version: int) -> None:
+    if not 1 <= version <= KNOWN.get(kind, 0):
+        raise UnknownEntry(kind=kind, version=version)

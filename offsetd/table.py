@@ -12,8 +12,6 @@ from struct import Struct
 from sys import intern
 from typing import Any, NamedTuple
 
-import msgpack
-
 from offsetd.record import Entry, Kind, UnknownEntry, Who
 
 ROW_BYTES = 20
@@ -22,7 +20,7 @@ _INT32 = Struct(">i")
 
 #: The commit time of a row that is not there. A client's own timestamp of this value is moved up by one.
 ABSENT_MS = -(1 << 63)
-_ABSENT = _INT64.pack(ABSENT_MS)
+ABSENT = _INT64.pack(ABSENT_MS)
 _NO_EPOCH = b"\xff\xff\xff\xff"
 
 #: A topic's column may have about as many holes as rows before its far partitions go to the side table.
@@ -198,11 +196,12 @@ class SlotTable:
 _runs: dict[bytes, int] = {}
 _RUNS_MAX = 20_000
 _whos: dict[tuple[str, str, str], Who] = {}
-_WHOS_MAX = 20_000
+WHOS_MAX = 20_000
 
 
-def _remember(who: tuple[str, str, str]) -> Who:
-    if len(_whos) >= _WHOS_MAX:
+def known_who(who: tuple[str, str, str]) -> Who:
+    """Return the one object that stands for a client, so that its groups share it."""
+    if len(_whos) >= WHOS_MAX:
         _whos.clear()
     return _whos.setdefault(who, Who(*who))
 
@@ -242,7 +241,7 @@ def apply_commit(table: SlotTable, group_id: str, time_ms: int, who: Any, topics
     if group is None:
         group = table.groups[group_id] = Group()
     table.version = group.version = table.version + 1
-    group.who = _whos.get(who) or _remember(who)
+    group.who = _whos.get(who) or known_who(who)
     if time_ms > table.newest_ms:
         table.newest_ms = time_ms
     time = _INT64.pack(time_ms)
@@ -265,6 +264,14 @@ def apply_commit(table: SlotTable, group_id: str, time_ms: int, who: Any, topics
             cells[at : at + 8 * count] = time * count
             at = 16 * size + 4 * start
             cells[at : at + 4 * count] = _NO_EPOCH * count if epochs is None else epochs
+        elif cells is None and start == 0 and times is None and (group.sparse is None or name not in group.sparse):
+            # The first commit of a topic, from its first partition on: the columns are these very bytes.
+            columns = b"".join((offsets, time * count, _NO_EPOCH * count if epochs is None else epochs))
+            shared = intern(name)
+            group.topics[shared] = bytearray(columns)
+            group.live += count
+            table.live += count
+            table.index.add(shared, group, count)
         else:
             _place(table, group, name, partitions, offsets, epochs, times, time_ms)
         if touched and name in touched:
@@ -302,7 +309,7 @@ def _place(
     for partition, value, moment, leader in zip(numbers, values, moments, leaders, strict=True):
         clamped = max(moment, ABSENT_MS + 1)
         if cells is not None and 0 <= partition < size:
-            added += cells[8 * (size + partition) : 8 * (size + partition + 1)] == _ABSENT
+            added += cells[8 * (size + partition) : 8 * (size + partition + 1)] == ABSENT
             _INT64.pack_into(cells, 8 * partition, value)
             _INT64.pack_into(cells, 8 * (size + partition), clamped)
             _INT32.pack_into(cells, 16 * size + 4 * partition, leader)
@@ -329,7 +336,7 @@ def _grow(group: Group, name: str, numbers: tuple[int, ...]) -> None:
     if rows > size:
         old = bytes(cells or b"")
         more = rows - size
-        grown = bytearray(old[: 8 * size] + bytes(8 * more) + old[8 * size : 16 * size] + _ABSENT * more)
+        grown = bytearray(old[: 8 * size] + bytes(8 * more) + old[8 * size : 16 * size] + ABSENT * more)
         grown += old[16 * size :] + _NO_EPOCH * more
         group.topics[name] = grown
         filled = set(numbers)
@@ -393,7 +400,7 @@ def _touch(table: SlotTable, entry: Entry) -> None:
     if group is None:
         return
     # A reply shows no commit time, so the version stays and cached replies stay good.
-    group.who = _whos.get(who) or _remember(who)
+    group.who = _whos.get(who) or known_who(who)
     for name, partitions in topics:
         numbers = _numbers(partitions)
         cells = group.topics.get(name)
@@ -401,7 +408,7 @@ def _touch(table: SlotTable, entry: Entry) -> None:
         far = {} if group.sparse is None else group.sparse.get(name, {})
         for partition in numbers:
             at = 8 * (size + partition)
-            if cells is not None and 0 <= partition < size and cells[at : at + 8] != _ABSENT:
+            if cells is not None and 0 <= partition < size and cells[at : at + 8] != ABSENT:
                 _INT64.pack_into(cells, at, time_ms)
             elif partition in far:
                 offset, _, epoch = far[partition]
@@ -431,8 +438,8 @@ def _remove(table: SlotTable, group: Group, name: str, numbers: tuple[int, ...])
     removed = 0
     for partition in set(numbers):
         at = 8 * (size + partition)
-        if cells is not None and 0 <= partition < size and cells[at : at + 8] != _ABSENT:
-            cells[at : at + 8] = _ABSENT
+        if cells is not None and 0 <= partition < size and cells[at : at + 8] != ABSENT:
+            cells[at : at + 8] = ABSENT
             removed += 1
             group.holes = (group.holes or set()) | {name}
         elif far.pop(partition, None) is not None:
@@ -486,81 +493,3 @@ def drop_group(table: SlotTable, group: Group) -> None:
     table.live -= group.live
     for name in group.names():
         table.index.remove(name, group)
-
-
-def checkpoint_rows(group: Group) -> Iterator[tuple[str, bytes]]:
-    """Yield what a checkpoint keeps of a group: a value per topic, and one under "" for the group itself."""
-    yield "", msgpack.packb((group.who,))
-    for name in group.names():
-        sides = [None if side is None else side.get(name) for side in (group.sparse, group.metadata, group.expiries)]
-        pairs = [None if not side else tuple(side.items()) for side in sides]
-        yield name, msgpack.packb((bytes(group.topics.get(name, b"")), *pairs), use_bin_type=True)
-
-
-# What msgpack writes around columns of up to 255 bytes that have no side tables, which is what most values are.
-_PLAIN_HEAD = b"\x94\xc4"
-_PLAIN_TAIL = b"\xc0\xc0\xc0"
-# Who committed, by packed value: a few clients make most groups.
-_packed_whos: dict[bytes, Who | None] = {}
-
-
-def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
-    """Put one value of a checkpoint back; rows of a group may come in any order."""
-    group = table.groups.get(group_id)
-    if group is None:
-        table.version += 1
-        group = table.groups[group_id] = Group()
-        group.version = table.version
-    if name == "":
-        group.who = _packed_whos[value] if value in _packed_whos else _unpack_who(value)
-        return
-    rest: tuple[Any, ...] = ()
-    if value[:2] == _PLAIN_HEAD and value[-3:] == _PLAIN_TAIL and value[2] == len(value) - 6:
-        cells = value[3:-3]
-    else:
-        cells, *rest = msgpack.unpackb(value, use_list=False)
-    name = intern(name)
-    rows = len(cells) // ROW_BYTES
-    if cells:
-        live = rows
-        # Eight such bytes may also be an offset, or lie across two times, so only their absence is believed at once.
-        if _ABSENT in cells:
-            holes = Struct(f">{live}q").unpack_from(cells, 8 * live).count(ABSENT_MS)
-            if holes:
-                group.holes = (group.holes or set()) | {name}
-                live -= holes
-        group.topics[name] = bytearray(cells)
-        group.live += live
-        table.live += live
-    if rest:
-        _restore_sides(table, group, name, *rest)
-        rows = group.partitions(name)
-    index = table.index
-    groups = index.groups.get(name)
-    if groups is not None and rows <= index.partitions.get(name, 0):
-        groups.add(group)
-    else:
-        index.add(name, group, rows)
-
-
-def _restore_sides(table: SlotTable, group: Group, name: str, sparse: Any, metadata: Any, expiries: Any) -> None:
-    if sparse:
-        group.sparse = group.sparse or {}
-        group.sparse[name] = dict(sparse)
-        group.live += len(sparse)
-        table.live += len(sparse)
-    if metadata:
-        group.metadata = group.metadata or {}
-        group.metadata[name] = dict(metadata)
-    if expiries:
-        group.expiries = group.expiries or {}
-        group.expiries[name] = dict(expiries)
-
-
-def _unpack_who(value: bytes) -> Who | None:
-    (who,) = msgpack.unpackb(value, use_list=False)
-    known = None if who is None else _whos.get(who) or _remember(who)
-    if len(_packed_whos) >= _WHOS_MAX:
-        _packed_whos.clear()
-    _packed_whos[value] = known
-    return known

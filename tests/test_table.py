@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offsetd.record import Kind, TopicOffsets, Who, decode_entries, encode_commit, encode_opening
-from offsetd.table import SlotTable, TopicIndex, apply, checkpoint_rows, restore, run_start
+from offsetd.rows import checkpoint_rows, restore
+from offsetd.table import SlotTable, TopicIndex, apply, run_start
 from tests.histories import SLOTS, Commit, Model, Row, Step, Tombstone, check_index, check_slot, encode, slot_of, steps
 
 WHO = Who("client", "/127.0.0.1", "")

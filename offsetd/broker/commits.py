@@ -106,7 +106,7 @@ class Commits:
         waiter.topics = topics
         waiter.ready = ready
         waiter.refuse = lambda code: _encoded(
-            shape.version, int.from_bytes(correlation, "big", signed=True), refuse_commit(shape.request, code)
+            shape.version, int.from_bytes(correlation, "big", signed=True), refuse_commit(shape.request(), code)
         )
         self._waiters.append(entry, waiter, client)
 

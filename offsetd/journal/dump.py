@@ -16,7 +16,8 @@ from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.segment import walk
 from offsetd.record import Entry, Kind, Reason, Who, decode_entries, record_count
-from offsetd.table import Group, SlotTable, TopicIndex, restore
+from offsetd.rows import restore
+from offsetd.table import Group, SlotTable, TopicIndex
 
 Line: TypeAlias = dict[str, Any]
 

@@ -11,7 +11,8 @@ from typing import Final, TypeAlias
 
 from offsetd.journal.batch import Batch
 from offsetd.record import Kind, decode_entries
-from offsetd.table import SlotTable, TopicIndex, apply, checkpoint_rows, restore
+from offsetd.rows import checkpoint_rows, restore
+from offsetd.table import SlotTable, TopicIndex, apply
 
 #: Entries and rows that one run may hold. A full disk's reserve has to cover one run's log and tables.
 RUN_BYTES_MAX: Final = 16 * 1024 * 1024

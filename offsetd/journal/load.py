@@ -10,8 +10,9 @@ from typing import Final
 from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.fold import Place, SlotMark, follows
-from offsetd.record import Entry, Kind, decode_entries, record_count
-from offsetd.table import SlotTable, apply, restore
+from offsetd.record import NO_SLOT, decode_entry, record_count, split_entries
+from offsetd.rows import restore
+from offsetd.table import SlotTable, apply
 
 #: Rows of the checkpoint, or entries of the tail, between two turns of the loop: about a millisecond.
 SLICE_ROWS: Final = 256
@@ -23,9 +24,9 @@ class Loader:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._checkpoint = checkpoint
         self._marks = checkpoint.place.slots
-        self._overlays: dict[int, list[Entry]] = {}
-        # The sequence of a slot after its tail, counted before the tail is let go.
-        self._sequences: dict[int, int] = {}
+        # As bytes: decoded they would take five times the memory, all at one moment.
+        self._overlays: dict[int, list[bytes]] = {}
+        self._loaded: set[int] = set()
         self._end = checkpoint.place
         #: The highest epoch that was opened; the next start takes a higher one.
         self.epoch = checkpoint.place.epoch
@@ -56,14 +57,13 @@ class Loader:
             return
         follows(self._end, batch)
         overlays = self._overlays
-        for entry in decode_entries(batch.body):
-            if entry[0] == Kind.OPENING:
-                self.epoch = max(self.epoch, entry[3])
-                continue
-            overlay = overlays.get(entry[2])
+        for slot, entry in split_entries(batch.body):
+            overlay = overlays.get(slot)
             if overlay is None:
-                overlay = overlays[entry[2]] = []
+                overlay = overlays[slot] = []
             overlay.append(entry)
+        for opening in overlays.pop(NO_SLOT, ()):
+            self.epoch = max(self.epoch, decode_entry(opening)[3])
         self.epoch = max(self.epoch, batch.epoch)
         self._end = Place(number=batch.number, crc=batch.crc, epoch=batch.epoch, time_ms=batch.time_ms)
 
@@ -76,7 +76,6 @@ class Loader:
         assert not table.groups, "a slot is loaded into an empty table"
         mark = self._marks.get(table.slot, SlotMark())
         table.sequence, table.newest_ms = mark.sequence, mark.newest_ms
-        self._after_tail(table.slot)
         left = SLICE_ROWS
         for group_id, topic, value in self._checkpoint.rows(table.slot):
             restore(table, group_id, topic, value)
@@ -84,24 +83,21 @@ class Loader:
             if not left:
                 left = SLICE_ROWS
                 yield table.live
-        # Taken out, so that the memory of the tail goes as the slots become ready.
-        for done, entry in enumerate(self._overlays.pop(table.slot, ()), start=1):
-            apply(table, entry)
+        for done, entry in enumerate(self._overlays.get(table.slot, ()), start=1):
+            apply(table, decode_entry(entry))
             if not done % SLICE_ROWS:
                 yield table.live
+        self._loaded.add(table.slot)
+        # Taken out, so that the memory of the tail goes as the slots become ready.
+        self._overlays.pop(table.slot, None)
         yield table.live
 
     def next_sequence(self, table: SlotTable) -> int:
         """Return the next sequence of a slot, whether it has been loaded yet or not."""
-        return max(table.sequence, self._after_tail(table.slot))
-
-    def _after_tail(self, slot: int) -> int:
-        known = self._sequences.get(slot)
-        if known is None:
-            tail = self._overlays.get(slot, ())
-            known = self._marks.get(slot, SlotMark()).sequence + sum(map(record_count, tail))
-            self._sequences[slot] = known
-        return known
+        if table.slot in self._loaded:
+            return table.sequence
+        tail = self._overlays.get(table.slot, ())
+        return self._marks.get(table.slot, SlotMark()).sequence + sum(record_count(decode_entry(each)) for each in tail)
 
     def close(self) -> None:
         """Let LevelDB go: after the last slot, or when the load is given up. Harmless a second time."""

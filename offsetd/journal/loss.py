@@ -17,7 +17,8 @@ from offsetd.journal.plan import Plan
 from offsetd.journal.segment import read_batches, segment_number
 from offsetd.journal.view import viewed
 from offsetd.record import Entry, Kind, decode_entries
-from offsetd.table import Offset, SlotTable, TopicIndex, apply, restore
+from offsetd.rows import restore
+from offsetd.table import Offset, SlotTable, TopicIndex, apply
 
 _Rows: TypeAlias = dict[tuple[str, str, int], Offset]
 

@@ -325,7 +325,7 @@ def test_shapes_are_bounded_and_connections_keep_their_dicts() -> None:
     mine, others = shapes.of("/a"), shapes.of("/b")
     shapes.remember("/b", frame_of(0), shape)
     before = len(others)
-    room = SHAPES_BYTES_MAX // (1024 + 2 * 60_000)
+    room = SHAPES_BYTES_MAX // shape.held_bytes
 
     for number in range(room + 1):
         shapes.remember("/a", frame_of(number), shape)
@@ -347,7 +347,7 @@ def test_a_shape_that_replaces_another_takes_its_room() -> None:
         shapes.remember("/a", frame_of(1), shape)
 
     assert len(mine) == 2
-    assert shapes.held_bytes == 1024 + 2 * 60_000
+    assert shapes.held_bytes == shape.held_bytes
 
 
 def test_a_host_that_left_takes_its_shapes_with_it() -> None:
@@ -358,7 +358,7 @@ def test_a_host_that_left_takes_its_shapes_with_it() -> None:
 
     del gone
 
-    assert before == (1, 1024 + 2 * 60_000)
+    assert before == (1, shape.held_bytes)
     assert (shapes.count, shapes.held_bytes) == (0, 0)
 
 

@@ -11,7 +11,7 @@ from offsetd.journal.batch import Batch
 from offsetd.journal.fold import Fold, FoldRefused, Key, Place, fold_runs
 from offsetd.journal.segment import read_batches
 from offsetd.record import UnknownEntry, encode_opening
-from offsetd.table import restore
+from offsetd.rows import restore
 from tests.histories import (
     SLOTS,
     WHOS,
