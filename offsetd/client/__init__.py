@@ -3,6 +3,7 @@
 It speaks to any broker of Kafka's protocol, and knows nothing of the daemon but `protocol`.
 """
 
+from offsetd.client.blocking import BlockingClient, BlockingKeeper
 from offsetd.client.client import Client
 from offsetd.client.errors import (
     ClientError,
@@ -16,15 +17,25 @@ from offsetd.client.errors import (
     Unavailable,
     Unsupported,
 )
+from offsetd.client.group import Group
+from offsetd.client.keeper import AtLeastOnce, AtMostOnce, ExactlyOnce, Keeper
 from offsetd.client.limits import Limits
 from offsetd.client.position import Committed, Offsets, TopicPartition
+from offsetd.client.resumption import Resumption
 
 __all__ = [
+    "AtLeastOnce",
+    "AtMostOnce",
+    "BlockingClient",
+    "BlockingKeeper",
     "Client",
     "ClientError",
     "Closed",
     "Committed",
+    "ExactlyOnce",
     "Fenced",
+    "Group",
+    "Keeper",
     "Limits",
     "MembershipLost",
     "NotAuthorized",
@@ -32,6 +43,7 @@ __all__ = [
     "PartitionsRefused",
     "RebalanceInProgress",
     "Refused",
+    "Resumption",
     "TopicPartition",
     "Unavailable",
     "Unsupported",

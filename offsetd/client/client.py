@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from ssl import SSLContext
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from offsetd import __version__
 from offsetd.client import fetches
@@ -15,9 +15,13 @@ from offsetd.client.connection import Connection, open_connection
 from offsetd.client.connections import Connections
 from offsetd.client.discovery import Discovery
 from offsetd.client.errors import Closed
+from offsetd.client.group import Group
+from offsetd.client.keeper import Keeper
 from offsetd.client.limits import Limits
 from offsetd.client.persistence import Persistence, Sleep
 from offsetd.client.position import Committed, Offsets, TopicPartition, checked_offsets, checked_string
+
+K = TypeVar("K", bound=Keeper)
 
 
 class Client:
@@ -121,6 +125,18 @@ class Client:
             group=next(iter(asked)) if len(asked) == 1 else None,
             timeout_s=timeout_s,
         )
+
+    def group(self, group: str) -> Group:
+        """Return one group, whose offsets can then be committed and fetched without naming it."""
+        return Group(self, group)
+
+    def keep(self, discipline: type[K], group: str, *, first_offset: int = 0) -> K:
+        """Return a keeper of positions: `AtMostOnce`, `AtLeastOnce` or `ExactlyOnce`.
+
+        Args:
+            first_offset: where a partition begins that nothing is known of.
+        """
+        return discipline(self.group(group), first_offset=first_offset)
 
     # --- inside -----------------------------------------------------------------------------------------------------
 

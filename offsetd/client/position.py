@@ -30,7 +30,7 @@ class Committed(NamedTuple):
 
 
 #: What `commit` takes: offsets by partition, with metadata or without.
-Offsets: TypeAlias = Mapping[tuple[str, int], int | Committed]
+Offsets: TypeAlias = Mapping[tuple[str, int], int | Committed] | Mapping[TopicPartition, int | Committed]
 
 
 def checked_partition(partition: tuple[str, int]) -> TopicPartition:

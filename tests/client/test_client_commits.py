@@ -44,7 +44,7 @@ def start(client: Client, offsets: Any, group: str = "billing") -> "asyncio.Task
 
 async def test_everything_of_a_commit_arrives() -> None:
     async with scripted() as [broker], client_of(broker) as client:
-        await client.commit("billing", {ORDERS: 5, BILLS: Committed(2**63 - 1, "a note \u20ac", 12)})
+        await client.commit("billing", {ORDERS: Committed(5), BILLS: Committed(2**63 - 1, "a note \u20ac", 12)})
 
         (request,) = broker.of(OffsetCommitRequest)
         assert (request.group_id, request.generation_id_or_member_epoch, request.member_id) == ("billing", -1, "")
@@ -114,7 +114,7 @@ async def test_a_refused_partition_is_told_to_whom_it_belongs_and_the_others_are
             OFFSET_COMMIT, commit_reply({ORDERS: Code.OFFSET_METADATA_TOO_LARGE, BILLS: Code.NONE}), Close(done=False)
         )
         with pytest.raises(PartitionsRefused, match="shorten the metadata") as caught:
-            await client.commit("billing", {ORDERS: Committed(5, "long"), BILLS: 6})
+            await client.commit("billing", {ORDERS: Committed(5, "long"), BILLS: Committed(6)})
 
         assert caught.value.refused == {ORDERS: Code.OFFSET_METADATA_TOO_LARGE}
         assert (caught.value.group, caught.value.partition) == ("billing", TopicPartition(*ORDERS))
