@@ -1,5 +1,6 @@
 """How many connections there may be: in all, from one address, in a second, and within the limit of open files."""
 
+import asyncio
 import resource
 from collections.abc import Iterator
 
@@ -7,9 +8,10 @@ import pytest
 
 from offsetd.server.limits import ServerLimits
 from offsetd.server.listener import Listener
-from tests.fakes.wire import RawClient, fetch_frame, fetch_request
-from tests.server.edge import Edge, edge, until
+from tests.fakes.wire import RawClient, commit_frame, commit_request, fetch_frame, fetch_request
+from tests.server.edge import Edge, edge, turns, until
 
+COMMIT = commit_frame(0, commit_request("billing", {("orders", 0): 5}), 8)
 ASKED = fetch_frame(1, fetch_request("billing", [("orders", 0)], 7), 7)
 
 
@@ -106,15 +108,31 @@ def test_connections_leave_descriptors_for_the_journal(few_files: int) -> None:
 
 
 async def test_a_stop_answers_what_is_in_flight_and_takes_no_more() -> None:
-    """Also from a client that sends its next request on every reply, and would keep us for ever."""
     async with edge() as world, world.client() as client:
+        client.send_bytes(COMMIT + ASKED)
+        await until(lambda: world.log.held)
+        stopping = asyncio.create_task(world.listener.stop(timeout_ms=60_000))
+        await turns()
         client.send_bytes(ASKED)
-        await client.receive_frame()
-        connection = world.connections()[0]
-        world.peers.stop_reading()
-        client.send_bytes(ASKED * 3)
-        await world.listener.stop(timeout_ms=5000)
+        await turns()
+        waited = not stopping.done()
+        first = asyncio.create_task(client.receive_frame())
+        await turns()
+        world.log.settle()
+        replies = [(await first)[:4], (await client.receive_frame())[:4]]
+        await stopping
+
+        assert waited
+        assert replies == [b"\0\0\0\0", b"\0\0\0\1"], "a fetch that waits is answered as well"
+        assert await client.is_closed()
+        assert world.observed.fetch_requests == 1
+
+
+async def test_a_stop_does_not_wait_longer_than_it_is_told_to() -> None:
+    async with edge() as world, world.client() as client:
+        client.send_bytes(COMMIT)
+        await until(lambda: world.log.held)
+        await world.listener.stop(timeout_ms=0)
 
         assert await client.is_closed()
-        assert connection.closing
-        assert world.observed.fetch_requests == 1
+        await world.have_closed(stopped=1)

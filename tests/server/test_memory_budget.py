@@ -4,6 +4,7 @@ import struct
 from contextlib import AsyncExitStack
 from functools import partial
 
+from offsetd.broker.turns import REQUEST_BYTES_LEAST
 from tests.fakes.wire import RawClient, commit_frame, commit_request, fetch_frame, fetch_request
 from tests.server.edge import Edge, edge, turns, until
 
@@ -198,3 +199,41 @@ async def test_a_connection_that_comes_in_while_there_is_no_memory_waits_for_its
             await newcomer.receive_frame()
 
             assert not answered
+
+
+async def test_what_waits_is_counted_once_and_what_is_over_not_at_all() -> None:
+    async with edge() as world, world.client() as client:
+        commit = large_commit(1)
+        client.send_bytes(commit + SMALL + b"\0")
+        await until(lambda: len(world.connections()[0].turns.queue) == 2)
+        world.peers.tick()
+        waiting = world.observed.in_flight_bytes
+        world.log.settle()
+        world.peers.tick()
+
+        assert waiting == len(commit) - 4 + REQUEST_BYTES_LEAST + 1
+        assert world.observed.in_flight_bytes == 1
+
+
+async def test_a_large_request_that_waits_is_not_also_kept_as_it_was_read() -> None:
+    async with edge(in_flight_max=1) as world, world.client() as client:
+        padded = large_commit(1)[4:] + bytes(MEBIBYTE)
+        client.send_bytes(struct.pack(">i", len(padded)) + padded)
+        await until(lambda: world.log.held)
+
+        assert len(world.connections()[0]._frames._buffer) == 0
+
+
+async def test_a_large_request_that_was_taken_leaves_nothing_behind() -> None:
+    """Neither itself nor, for the sake of a small rest behind it, the whole of what was read with it."""
+    async with edge() as world, world.client() as client:
+        padded = SMALL[4:] + bytes(MEBIBYTE)
+        frame = struct.pack(">i", len(padded)) + padded
+        kept: list[int] = []
+        for rest in (b"", b"\0\0\0"):
+            client.send_bytes(frame + rest)
+            await client.receive_frame()
+            await world.have_received(len(kept) * len(frame) + len(frame) + len(rest))
+            kept.append(len(world.connections()[0]._frames._buffer))
+
+        assert kept == [0, 3]

@@ -159,10 +159,13 @@ async def test_a_client_that_half_closes_with_nothing_in_flight_is_closed() -> N
 async def test_a_commit_whose_client_is_gone_completes_and_nothing_is_kept_of_the_connection() -> None:
     async with edge() as world:
         async with world.client() as client:
-            client.send_bytes(commits(range(3)) + b"\0\0")
-            await until(lambda: len(world.log.held) == 3)
+            client.send_bytes(commits(range(3)) + b"\0\1" + bytes(30_000))
+            await until(lambda: len(world.log.held) == 3 and world.connections()[0].stuck_bytes() > 30_000)
+            connection = world.connections()[0]
             client.reset()
         await world.have_closed(error=1)
+        half_a_frame = connection._frames.pending_bytes
+        del connection
         world.log.settle()
         async with world.client() as another:
             shown = await another.committed(GROUP, [PLACE])
@@ -171,6 +174,7 @@ async def test_a_commit_whose_client_is_gone_completes_and_nothing_is_kept_of_th
         gc.collect()
 
         assert shown == {PLACE: 2}
+        assert half_a_frame == 0, "a commit on its way knows its connection, but need not keep that"
         assert world.observed.in_flight_bytes == 0
         assert world.broker.commits.held_bytes() == 0
         assert not [thing for thing in gc.get_objects() if isinstance(thing, Connection)]
