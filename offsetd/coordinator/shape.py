@@ -128,7 +128,8 @@ def shape_key(frame: bytes) -> bytes:
 
     Only a guess at where the group ends: whatever it returns, the shape's own comparison decides.
     """
-    at = 10 if frame[8] == 0xFF else 10 + (frame[8] << 8 | frame[9])
+    # Any negative length of a client id is null, so its first byte is enough.
+    at = 10 if frame[8] > 0x7F else 10 + (frame[8] << 8 | frame[9])
     if frame[3] >= 8:
         at += 1
         return frame[:4] + frame[8 : at + frame[at]]

@@ -3,13 +3,14 @@
 import asyncio
 import struct
 from random import Random
-from typing import Literal
+from typing import Any, Literal
 
 from protocol.api import API_VERSIONS, APIS, Request, decode_header, decode_request, decode_response
 from protocol.fetch import FetchRequest
 from protocol.header import RequestHeader
 from protocol.produce import ProduceRequest
 from protocol.wire import STRING_BYTES_MAX, ProtocolError
+from tests.fakes.daemon import Daemon
 from tests.fakes.wire import RawClient, connect
 from tests.fuzz.campaign import Campaign
 from tests.fuzz.mutation import Mutator
@@ -190,3 +191,8 @@ def check_reply(frame: bytes, reply: bytes) -> None:
     chosen = 0 if _is_newer_api_versions(frame) else version
     correlation_id, _ = decode_response(key, chosen, reply)
     assert struct.pack(">i", correlation_id) == frame[4:8], f"{reply.hex()} in reply to {frame.hex()}"
+
+
+def faults(daemon: Daemon) -> list[dict[str, Any]]:
+    """Return what the daemon has said that it should never have to say, whatever its clients do."""
+    return [event for event in daemon.events() if event.get("level") in {"error", "critical"}]

@@ -5,6 +5,7 @@ from random import Random
 from typing import Any
 
 from protocol.fetch import FetchRequest
+from protocol.offset_commit import OffsetCommitRequest
 from protocol.schema import Field, schema_of
 from tests.protocol.layout import Piece, request_pieces
 from tests.protocol.messages import Route, request_routes
@@ -26,8 +27,13 @@ def number(random: Random, code: str) -> int:
 def request(random: Random, route: Route) -> Any:
     """Return a message that the version can express."""
     made = _message(random, route.api.request, route.version)
-    # A fetch that waits would only make the fuzzer wait.
-    return made._replace(max_wait_ms=0) if isinstance(made, FetchRequest) else made
+    if isinstance(made, FetchRequest):
+        # One that waits would only make the fuzzer wait.
+        return made._replace(max_wait_ms=0)
+    if isinstance(made, OffsetCommitRequest) and random.random() < 0.7:
+        # As a consumer without a group does it: no other commit is accepted.
+        return made._replace(generation_id_or_member_epoch=-1, member_id="", group_instance_id=None)
+    return made
 
 
 def pieces(random: Random, route: Route) -> list[Piece]:

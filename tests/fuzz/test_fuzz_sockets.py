@@ -8,7 +8,7 @@ import pytest
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tests.fakes.daemon import Daemon, running
 from tests.fakes.wire import connected
-from tests.fuzz.attack import Attacker, check_replies
+from tests.fuzz.attack import Attacker, check_replies, faults
 from tests.fuzz.campaign import Campaign, campaign
 from tests.fuzz.specimens import ROUTES
 from tests.protocol.messages import sample_frame
@@ -17,8 +17,9 @@ ATTACKERS = 6
 KEPT = [("kept", partition) for partition in range(3)]
 #: Sockets and files that may be open besides those of before: a segment that was rolled, a process that compacts.
 DESCRIPTORS_MORE_MAX = 8
-#: Memory beyond that of before: offsets and topics that the fuzzer made, and caches of shapes and replies.
-MEMORY_MORE_BYTES_MAX = 64 * 1024 * 1024
+#: Memory beyond that of before: what the fuzzer made, caches, and what large replies left to the allocator. Measured
+#: over seven minutes it goes up and down between 35 and 65 MiB.
+MEMORY_MORE_BYTES_MAX = 96 * 1024 * 1024
 
 SETTINGS = {
     "socket.request.max.bytes": 2**20,
@@ -71,10 +72,6 @@ async def _check_service(daemon: Daemon, offset: int) -> None:
         assert await client.committed("kept", KEPT) == dict.fromkeys(KEPT, offset)
 
 
-def _faults(daemon: Daemon) -> list[object]:
-    return [event for event in daemon.events() if event.get("level") in {"error", "critical"}]
-
-
 @pytest.mark.integration
 def test_a_daemon_survives_any_bytes_and_forgets_nothing_but_them(tmp_path: Path) -> None:
     with campaign("socket fuzzer") as run, running(tmp_path, SETTINGS) as daemon:
@@ -84,7 +81,7 @@ def test_a_daemon_survives_any_bytes_and_forgets_nothing_but_them(tmp_path: Path
 
         assert run.frames > 0
         asyncio.run(_check_service(daemon, offset))
-        assert _faults(daemon) == []
+        assert faults(daemon) == []
         daemon.wait_until(lambda: daemon.descriptors() <= descriptors + DESCRIPTORS_MORE_MAX)
         more_bytes = daemon.memory_bytes() - memory_bytes
         print(f"{offset} commits kept, memory {memory_bytes >> 20} MiB and {more_bytes >> 10} KiB more")
