@@ -5,7 +5,6 @@ together hold too much memory, this connection stops reading.
 """
 
 import asyncio
-import socket
 from struct import Struct
 from typing import cast
 
@@ -15,6 +14,7 @@ from offsetd.broker import Broker
 from offsetd.broker.turns import REQUEST_BYTES_LEAST, Turns
 from offsetd.broker.waiter import Waiter
 from offsetd.coordinator.shape import Shape
+from offsetd.server.keepalive import keep_alive
 from offsetd.server.limits import ServerLimits
 from offsetd.server.peers import Peers
 from protocol.frame import FrameBuffer
@@ -91,10 +91,10 @@ class Connection(asyncio.Protocol):
             return
         transport.set_write_buffer_limits(high=_UNSENT_BYTES_MAX)
         self.shapes = self._broker.shapes.of(self.host)
-        _keep_alive(transport.get_extra_info("socket"))
+        keep_alive(transport.get_extra_info("socket"))
         if self._peers.held:
-            # Not now: the loop begins to read when this method has returned.
-            asyncio.get_running_loop().call_soon(self.hold)
+            # Not yet: the loop begins to read when this method has returned.
+            asyncio.get_running_loop().call_soon(self._share_hold)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes: almost always exactly one whole frame, which then needs no buffer."""
@@ -223,6 +223,10 @@ class Connection(asyncio.Protocol):
         self.turns.block()
         self.pause()
 
+    def _share_hold(self) -> None:
+        if self._peers.held:
+            self.hold()
+
     def resume(self) -> None:
         """Go on, if every reason to stop is gone."""
         if not self._paused or self._transport is None:
@@ -296,14 +300,3 @@ class Connection(asyncio.Protocol):
                 # The transport closes when the peer has read these; it has its time for that, as always.
                 self.unsent_since = self.unsent_since or self._peers.now()
             self._transport.close()
-
-
-def _keep_alive(sock: socket.socket | None) -> None:
-    """Find peers that vanished without a word."""
-    if sock is None:
-        return
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 90_000)

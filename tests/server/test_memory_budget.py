@@ -1,10 +1,14 @@
 """All connections together have one budget of memory: above it nobody is read from, and it always comes free again."""
 
+import asyncio
 import struct
 from contextlib import AsyncExitStack
 from functools import partial
 
+import pytest
+
 from offsetd.broker.turns import REQUEST_BYTES_LEAST
+from offsetd.server.peers import Peer
 from tests.fakes.wire import RawClient, commit_frame, commit_request, fetch_frame, fetch_request
 from tests.server.edge import Edge, edge, turns, until
 
@@ -199,6 +203,24 @@ async def test_a_connection_that_comes_in_while_there_is_no_memory_waits_for_its
             await newcomer.receive_frame()
 
             assert not answered
+
+
+async def test_a_connection_that_comes_in_just_before_there_is_memory_again_does_not_wait_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with edge() as world:
+        admit = world.peers.admit
+
+        def admit_at_the_last_moment(peer: Peer) -> bool:
+            asyncio.get_running_loop().call_soon(world.peers.tick)
+            return admit(peer)
+
+        monkeypatch.setattr(world.peers, "admit", admit_at_the_last_moment)
+        world.peers.held = True
+        client = await world.connect()
+        client.send_bytes(SMALL)
+
+        assert (await client.receive_frame())[:4] == b"\0\0\0\1"
 
 
 async def test_what_waits_is_counted_once_and_what_is_over_not_at_all() -> None:
