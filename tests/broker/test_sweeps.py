@@ -232,10 +232,14 @@ def test_a_topic_of_very_many_partitions_is_removed_in_several_entries() -> None
     assert (scene.observed.expired_offsets, scene.observed.expired_groups) == (24_000, 1)
 
 
+@pytest.mark.parametrize("after_ms", [DAY_MS // 2, 3 * DAY_MS])
 @pytest.mark.parametrize("jump_ms", [1000 * DAY_MS, -1000 * DAY_MS])
-def test_a_clock_that_jumps_expires_nothing(jump_ms: int) -> None:
+def test_a_clock_that_jumps_expires_nothing(jump_ms: int, after_ms: int) -> None:
+    """Neither before it has been steady for long enough to be believed, nor after."""
     scene = scene_of([f"g-{number}" for number in range(5)])
-    scene.clock.advance(DAY_MS // 2)
+    for _ in range(6):
+        scene.clock.advance(after_ms // 6)
+        scene.sweep()
     scene.clock.jump(jump_ms)
 
     written = [scene.sweep() for _ in range(5)]

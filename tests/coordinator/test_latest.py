@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from offsetd.coordinator.latest import LISTED_PARTITIONS_MAX, Latest
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import Topics
-from offsetd.record import Reason, TopicOffsets, Who, decode_entries, encode_group_tombstone
+from offsetd.record import Reason, TopicOffsets, Who, decode_entries, encode_group_tombstone, encode_tombstone
 from offsetd.rows import checkpoint_rows, restore
 from offsetd.table import Group, SlotTable, TopicIndex, apply, apply_commit
 from tests.histories import SLOTS, TOPICS, Step, encode, slot_of, steps
@@ -131,6 +131,21 @@ def test_a_topic_that_goes_is_no_longer_watched_and_comes_back_empty() -> None:
 
 def _drop(table: SlotTable, group: str) -> None:
     apply(table, decode_entries(b"\x91" + encode_group_tombstone(0, group, 1 << 41, WHO, Reason.DELETED))[0])
+
+
+def test_an_end_goes_back_when_the_offset_that_made_it_is_removed() -> None:
+    table, ends = made(3, partitions=2)
+    commit(table, "g-2", {9000: 50})
+    before = [ends.get("t", partition) for partition in (0, 1, 9000)]
+    topics = Topics(cluster_id="c", index=table.index, limits=Limits(), known={})
+    counted_before = topics.partitions("t")
+
+    gone = encode_tombstone(0, "g-2", 1 << 41, WHO, Reason.DELETED, [("t", pack(">2i", 1, 9000))])
+    apply(table, decode_entries(b"\x91" + gone)[0])
+
+    assert (before, counted_before) == ([2, 2, 50], 9001)
+    assert [ends.get("t", partition) for partition in (0, 1, 9000)] == [2, 1, -1]
+    assert topics.partitions("t") == 2
 
 
 def test_what_topics_have_left_behind_is_bounded() -> None:
