@@ -2,6 +2,7 @@
 
 import importlib
 import io
+import re
 import warnings
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -22,19 +23,6 @@ with warnings.catch_warnings():
         for package in ("admin", "consumer", "metadata", "producer")
     ]
 
-_SNAKE = {
-    "ApiVersions": "api_versions",
-    "DescribeCluster": "describe_cluster",
-    "DescribeConfigs": "describe_configs",
-    "Fetch": "fetch",
-    "FindCoordinator": "find_coordinator",
-    "ListOffsets": "list_offsets",
-    "Metadata": "metadata",
-    "OffsetCommit": "offset_commit",
-    "OffsetFetch": "offset_fetch",
-    "Produce": "produce",
-}
-
 KIO_FIRST = {"OffsetCommit": 2, "OffsetFetch": 1, "ListOffsets": 1, "Produce": 3}
 """Kafka 4 dropped what came before, and kio with it."""
 
@@ -53,7 +41,8 @@ def in_kafka_python(route: Route) -> bool:
 def by_kio(route: Route, body: bytes) -> tuple[Any, bytes]:
     """Return what kio reads in ``body``, and how it writes that."""
     direction = "request" if route.is_request else "response"
-    module = importlib.import_module(f"kio.schema.{_SNAKE[route.api.name]}.v{route.version}.{direction}")
+    package = re.sub(r"(?<!^)(?=[A-Z])", "_", route.api.name).lower()
+    module = importlib.import_module(f"kio.schema.{package}.v{route.version}.{direction}")
     cls = getattr(module, route.cls.__name__)
     entity, size = entity_reader(cls)(body, 0)
     assert size == len(body)
