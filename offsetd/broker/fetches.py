@@ -10,7 +10,7 @@ from offsetd.broker.kept import Kept
 from offsetd.broker.longreads import LongReads, ReplyTooLarge
 from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn, Turns
-from offsetd.coordinator.fetch import Lookup, answer_fetch, groups_asked, rows_asked
+from offsetd.coordinator.fetch import Lookup, answer_fetch, groups_asked, is_longer
 from offsetd.coordinator.slices import SLICE_ROWS, Slices, fetch_in_slices
 from offsetd.observed import Observed
 from offsetd.table import Group
@@ -67,7 +67,7 @@ class Fetches:
             request = cast("OffsetFetchRequest", decoded)
             version = header.api_version
             key = frame[:4] + frame[8:]
-            if rows_asked(request, version=version, lookup=self._slots.lookup) <= SLICE_ROWS:
+            if not is_longer(request, SLICE_ROWS, version=version, lookup=self._slots.lookup):
                 shown = self._only_group(request, version)
                 response = answer_fetch(request, version=version, lookup=self._lookup)
                 reply = encode_response(OFFSET_FETCH, version, header.correlation_id, response)

@@ -42,17 +42,21 @@ def groups_asked(
     return [(request.group_id, request.topics)]
 
 
-def rows_asked(request: OffsetFetchRequest, *, version: int, lookup: Lookup) -> int:
-    """Return how many rows the answer will have, to know beforehand whether it must be made in slices."""
+def is_longer(request: OffsetFetchRequest, rows_max: int, *, version: int, lookup: Lookup) -> bool:
+    """Tell beforehand whether the answer will have more rows than that, and must be made in slices."""
     count = 0
     for group_id, topics in groups_asked(request, version=version):
-        count += 1
-        if topics is None:
-            group = lookup(group_id)[1]
-            count += 0 if group is None else group.live
-        else:
-            count += sum(1 + len(topic.partition_indexes) for topic in topics)
-    return count
+        count += 1 + rows_of(lookup(group_id)[1] if topics is None else None, topics)
+        if count > rows_max:
+            return True
+    return False
+
+
+def rows_of(group: Group | None, asked: tuple[OffsetFetchRequestTopic, ...] | None) -> int:
+    """Return how many rows are answered for one group."""
+    if asked is None:
+        return 0 if group is None else group.live
+    return sum(1 + len(topic.partition_indexes) for topic in asked)
 
 
 def each_topic(

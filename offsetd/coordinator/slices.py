@@ -3,12 +3,15 @@
 from collections.abc import Callable, Generator, Iterable, Iterator
 from itertools import islice
 
-from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked
+from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked, rows_of
 from offsetd.coordinator.latest import Latest
+from offsetd.table import Group
 from protocol.api import METADATA, OFFSET_FETCH
+from protocol.errors import Code
 from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from protocol.offset_fetch import (
     OffsetFetchRequest,
+    OffsetFetchRequestTopic,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponsePartition,
@@ -58,9 +61,7 @@ def fetch_in_slices(
     groups: list[bytes] = []
     for group_id, asked in groups_asked(request, version=version):
         code, group = lookup(group_id)
-        # All partitions of a commit are shown, or none, however many turns of the loop this takes.
-        copy = None if group is None else group.copy()
-        topics = yield from _topics(each_topic(copy, asked, code), version, budget)
+        topics = yield from _topics(_at_once(group, asked, code), version, budget)
         if topics is None:
             return None
         if version < 8:
@@ -69,10 +70,22 @@ def fetch_in_slices(
         one = OffsetFetchResponseGroup(group_id=group_id, topics=(_NO_TOPIC,), error_code=code)
         encoded = row_encoder(OFFSET_FETCH, version, OffsetFetchResponseGroup)(one)
         groups.append(b"".join(fill(OFFSET_FETCH, version, encoded, _NO_TOPIC, topics)))
-        if budget.spend(1, len(group_id)):
+        # The slot of a long name takes its time to find.
+        if budget.spend(1 + len(group_id) // 16, len(group_id)):
             yield
+    if budget.bytes_left < 0:
+        return None
     many = OffsetFetchResponse(groups=(_NO_GROUP,))
     return splice(OFFSET_FETCH, version, correlation_id, many, _NO_GROUP, Rows(len(groups), groups))
+
+
+def _at_once(
+    group: Group | None, asked: tuple[OffsetFetchRequestTopic, ...] | None, code: Code
+) -> Iterable[tuple[str, Iterator[OffsetFetchResponsePartition]]]:
+    """Return a group's rows as of this moment: all partitions of a commit are shown, or none, however long it takes."""
+    if group is not None and rows_of(group, asked) > SLICE_ROWS:
+        return each_topic(group.copy(), asked, code)
+    return [(name, iter(tuple(rows))) for name, rows in each_topic(group, asked, code)]
 
 
 def _topics(
@@ -96,7 +109,7 @@ def _topics(
         pieces += (head, write_count(OFFSET_FETCH, version, partitions), *parts, tail)
         if budget.spend(1, len(head)):
             yield
-    return Rows(count, pieces)
+    return Rows(count, pieces) if budget.bytes_left >= 0 else None
 
 
 def metadata_in_slices(

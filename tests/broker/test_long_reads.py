@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offsetd.broker.longreads import LongReads
 from offsetd.broker.turns import Turns
-from offsetd.coordinator.fetch import answer_fetch, rows_asked
+from offsetd.coordinator.fetch import answer_fetch, is_longer
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.slices import SLICE_ROWS, fetch_in_slices
 from offsetd.table import Group
@@ -300,10 +300,49 @@ def test_the_work_is_known_before_it_is_done() -> None:
         OffsetFetchRequestGroup(group_id="none", topics=(asked, asked)),
     )
 
-    rows = [rows_asked(OffsetFetchRequest(groups=(group,)), version=9, lookup=lookup) for group in groups]
+    def rows(*asked: OffsetFetchRequestGroup) -> int:
+        request = OffsetFetchRequest(groups=asked)
+        return next(count for count in range(2 * MANY) if not is_longer(request, count, version=9, lookup=lookup))
 
-    assert rows == [1 + MANY, 1, 1 + 2 * 4]
-    assert rows_asked(OffsetFetchRequest(groups=groups), version=9, lookup=lookup) == sum(rows)
+    assert [rows(group) for group in groups] == [1 + MANY, 1, 1 + 2 * 4]
+    assert rows(*groups) == MANY + 11
+
+
+def test_very_many_groups_are_not_all_looked_up_before_the_answer_is_begun() -> None:
+    looked: list[str] = []
+
+    def lookup(group_id: str) -> tuple[Code, Group | None]:
+        looked.append(group_id)
+        return Code.NONE, None
+
+    groups = tuple(OffsetFetchRequestGroup(group_id=str(number), topics=None) for number in range(5 * SLICE_ROWS))
+
+    assert is_longer(OffsetFetchRequest(groups=groups), SLICE_ROWS, version=9, lookup=lookup)
+    assert len(looked) == SLICE_ROWS + 1
+
+
+def test_many_groups_in_one_request_are_answered_in_slices_each_as_of_one_moment() -> None:
+    scene = Scene()
+    asked = tuple(f"g-{number}" for number in range(300))
+    for group in asked:
+        scene.commit(group, {("orders", number): 1 for number in range(10)})
+    client = scene.client()
+    groups = tuple(OffsetFetchRequestGroup(group_id=name, topics=None) for name in (*asked, "n" * 1025))
+
+    number = client.send(OffsetFetchRequest(groups=groups), 9)
+    while scene.clock.turn():
+        for group in asked[:: len(scene.log.written) % 7 + 1]:
+            scene.client().commit(group, {("orders", place): len(scene.log.written) for place in range(10)})
+        scene.log.settle()
+
+    found = client.answer(number).groups
+    assert [one.group_id for one in found] == [*asked, "n" * 1025]
+    assert {one.error_code for one in found} == {0}
+    # Every group shows one commit, whichever.
+    assert [len({row.committed_offset for topic in one.topics for row in topic.partitions}) for one in found] == [
+        *[1] * 300,
+        0,
+    ]
 
 
 def test_ends_that_nobody_asked_for_yet_are_found_in_slices() -> None:
