@@ -8,7 +8,9 @@ from typing import Any, Literal
 from protocol.api import API_VERSIONS, APIS, Request, decode_header, decode_request, decode_response
 from protocol.fetch import FetchRequest
 from protocol.header import RequestHeader
+from protocol.join_group import JoinGroupRequest
 from protocol.produce import ProduceRequest
+from protocol.sync_group import SyncGroupRequest
 from protocol.wire import STRING_BYTES_MAX, ProtocolError
 from tests.fakes.daemon import Daemon
 from tests.fakes.wire import RawClient, connect
@@ -37,6 +39,9 @@ def due(frame: bytes) -> Due:
     if isinstance(request, ProduceRequest) and request.acks == 0:
         return "silence"
     if isinstance(request, FetchRequest) and request.max_wait_ms > 0 and request.min_bytes > 0:
+        return "a wait"
+    if isinstance(request, JoinGroupRequest | SyncGroupRequest):
+        # Held until the group is complete.
         return "a wait"
     may_grow = 3 * len(frame) > STRING_BYTES_MAX and "\ufffd" in frame.decode("utf-8", "replace")
     return "a reply or the end" if may_grow and _grew_too_long(header, request) else "a reply"
@@ -103,7 +108,7 @@ class Attacker:
         """Send some frames at once, and read what is due for each."""
         frames = self._frames(self._random.randrange(1, 20))
         for frame in frames:
-            client.send_frame(frame)
+            _send(client, frame)
         await check_replies(client, frames)
 
     async def _dribble(self, client: RawClient) -> None:
@@ -118,7 +123,7 @@ class Attacker:
     async def _leave_early(self, client: RawClient) -> None:
         """Send frames and the beginning of another, and wait for nothing."""
         for frame in self._frames(self._random.randrange(10)):
-            client.send_frame(frame)
+            _send(client, frame)
         (frame,) = self._frames(1)
         data = struct.pack(">i", len(frame)) + frame
         client.send_bytes(data[: self._random.randrange(len(data))])
@@ -143,7 +148,7 @@ class Attacker:
     async def _flood(self, client: RawClient) -> None:
         """Send many good requests and read no reply."""
         for _ in range(300):
-            client.send_frame(self._mutator.valid())
+            _send(client, self._mutator.valid())
         self._run.frames += 300
         # What the daemon does not read, it leaves to the kernel, and then to the writer.
         await asyncio.sleep(0)
@@ -164,6 +169,12 @@ class Attacker:
         self._run.frames += 1
         if self._random.random() < 0.5:
             await client.is_closed()
+
+
+def _send(client: RawClient, frame: bytes) -> None:
+    # The daemon may have closed already, and asyncio complains about each further write.
+    if not client.writer.is_closing():
+        client.send_frame(frame)
 
 
 async def check_replies(client: RawClient, frames: list[bytes]) -> None:
