@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from enum import Enum
 
+from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX
 from offsetd.coordinator.slot import slot_of
 from offsetd.failpoint import held
 from offsetd.log import Log
@@ -32,6 +33,9 @@ class Slots:
 
     def lookup(self, group_id: str) -> tuple[Code, Group | None]:
         """Find a group: the code that refuses it while its slot is not whole, and the group if there is one."""
+        if len(group_id) > GROUP_ID_BYTES_MAX:
+            # No commit could make it; and to find the slot of so long a name would take long.
+            return Code.NONE, None
         slot = slot_of(group_id, len(self.tables))
         if self.states[slot] is not SlotState.READY:
             return Code.COORDINATOR_LOAD_IN_PROGRESS, None
