@@ -202,3 +202,10 @@ def test_a_strict_broker_takes_no_commit_until_it_knows_every_topic(version: int
 
     assert client.codes(early) == {ORDERS: LOADING, ("nowhere", 0): LOADING}
     assert client.codes(late) == {ORDERS: 0, ("nowhere", 0): Code.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+@pytest.mark.parametrize("loaded", [False, True])
+def test_a_group_id_that_no_commit_could_make_has_no_offset_and_takes_no_search(loaded: bool) -> None:
+    scene = Scene(contents(), loaded=loaded)
+
+    assert scene.shown("n" * 1025, [ORDERS]) == {ORDERS: -1}
