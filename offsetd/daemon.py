@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
+from uuid import uuid4
 
 import structlog
 
@@ -105,6 +106,7 @@ class Daemon:
             observed=self._observed,
             clock=self._clock,
             later=loop.call_later,
+            new_id=lambda: str(uuid4()),
             known_topics={
                 topic.name: KnownTopic(topic.partitions, tuple(topic.latest)) for topic in settings.topics_known
             },
@@ -347,6 +349,9 @@ def _limits(settings: Settings) -> Limits:
         strict=settings.topics_strict,
         response_bytes_max=settings.response_max_bytes,
         retention_ms=settings.retention_ms_for,
+        session_timeout_ms=(settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms),
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        group_members_max=settings.group_max_size,
     )
 
 

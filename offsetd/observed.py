@@ -64,6 +64,7 @@ class Observed:
         "expired_offsets",
         "fetch_cache_hits",
         "fetch_requests",
+        "generations",
         "in_flight_bytes",
         "journal_batches",
         "journal_bytes_written",
@@ -103,6 +104,9 @@ class Observed:
         """Requests decoded by a shape learned before."""
         self.shape_learned = 0
         """Shapes learned."""
+
+        self.generations = 0
+        """Generations of members completed, an empty one being the last member's leaving."""
 
         self.expired_offsets = 0
         """Offsets removed because their retention was over."""

@@ -43,6 +43,7 @@ KNOWN: dict[int, int] = {
     Kind.COMMIT: 1,
     Kind.TOUCH: 1,
     Kind.TOMBSTONE: 1,
+    Kind.GROUP: 1,
     Kind.GROUP_TOMBSTONE: 1,
 }
 
@@ -177,6 +178,23 @@ def encode_group_tombstone(slot: int, group_id: str, time_ms: int, who: Who, rea
     return packed
 
 
+def generation_entry(slot: int, group_id: str, time_ms: int, who: Who, generation: Generation) -> Entry:
+    """Return the entry of a completed generation, as it is decoded from the log."""
+    return int(Kind.GROUP), 1, slot, group_id, time_ms, who, generation
+
+
+def encode_generation(slot: int, group_id: str, time_ms: int, who: Who, generation: Generation) -> bytes:
+    """Encode that a generation of a group's members is complete, or that all of them are gone."""
+    packed: bytes = _packb(generation_entry(slot, group_id, time_ms, who, generation))
+    return packed
+
+
+def read_generation(stored: Entry) -> Generation:
+    """Return a generation from the plain fields that the log or a checkpoint gives back."""
+    protocol_type, generation, protocol, leader, members = stored
+    return Generation(protocol_type, generation, protocol, leader, tuple(GenerationMember(*row) for row in members))
+
+
 def encode_opening(epoch: int, time_ms: int, release: str) -> bytes:
     """Encode the entry that opens an epoch; it belongs to no slot (-1)."""
     packed: bytes = _packb((int(Kind.OPENING), 1, NO_SLOT, epoch, time_ms, release))
@@ -185,7 +203,7 @@ def encode_opening(epoch: int, time_ms: int, release: str) -> bytes:
 
 def record_count(entry: Entry) -> int:
     """Return how many records an entry is: what its slot's sequence moves by when it is applied."""
-    if entry[0] == Kind.GROUP_TOMBSTONE:
+    if entry[0] in (Kind.GROUP, Kind.GROUP_TOMBSTONE):
         return 1
     if entry[0] == Kind.OPENING:
         return 0

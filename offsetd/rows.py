@@ -7,13 +7,13 @@ from typing import Any
 
 import msgpack
 
-from offsetd.record import Who
+from offsetd.record import Who, read_generation
 from offsetd.table import ABSENT, ABSENT_MS, ROW_BYTES, WHOS_MAX, Group, SlotTable, known_who
 
 
 def checkpoint_rows(group: Group) -> Iterator[tuple[str, bytes]]:
     """Yield what a checkpoint keeps of a group: a value per topic, and one under "" for the group itself."""
-    yield "", msgpack.packb((group.who,))
+    yield "", msgpack.packb((group.who,) if group.generation is None else (group.who, *group.generation))
     for name in group.names():
         sides = [None if side is None else side.get(name) for side in (group.sparse, group.metadata, group.expiries)]
         pairs = [None if not side else tuple(side.items()) for side in sides]
@@ -35,7 +35,7 @@ def restore(table: SlotTable, group_id: str, name: str, value: bytes) -> None:
         group = table.groups[group_id] = Group()
         group.version = table.version
     if name == "":
-        group.who = _packed_whos[value] if value in _packed_whos else _unpack_who(value)
+        _restore_group(group, value)
         return
     rest: tuple[Any, ...] = ()
     if value[:2] == _PLAIN_HEAD and value[-3:] == _PLAIN_TAIL and value[2] == len(value) - 6:
@@ -80,10 +80,16 @@ def _restore_sides(table: SlotTable, group: Group, name: str, sparse: Any, metad
         group.expiries[name] = dict(expiries)
 
 
-def _unpack_who(value: bytes) -> Who | None:
-    (who,) = msgpack.unpackb(value, use_list=False)
-    known = None if who is None else known_who(who)
+def _restore_group(group: Group, value: bytes) -> None:
+    """Put back what is known of a group itself: who committed last, and its last generation of members."""
+    if value in _packed_whos:
+        group.who = _packed_whos[value]
+        return
+    who, *generation = msgpack.unpackb(value, use_list=False)
+    group.who = None if who is None else known_who(who)
+    if generation:
+        group.generation = generation[0], read_generation(generation[1])
+        return
     if len(_packed_whos) >= WHOS_MAX:
         _packed_whos.clear()
-    _packed_whos[value] = known
-    return known
+    _packed_whos[value] = group.who

@@ -12,7 +12,7 @@ from struct import Struct
 from sys import intern
 from typing import Any, NamedTuple
 
-from offsetd.record import Entry, Kind, UnknownEntry, Who
+from offsetd.record import Entry, Generation, Kind, UnknownEntry, Who, read_generation
 
 ROW_BYTES = 20
 _INT64 = Struct(">q")
@@ -43,7 +43,7 @@ class Offset(NamedTuple):
 class Group:
     """What one group has committed. Only this module changes it."""
 
-    __slots__ = ("expiries", "holes", "live", "metadata", "sparse", "topics", "version", "who")
+    __slots__ = ("expiries", "generation", "holes", "live", "metadata", "sparse", "topics", "version", "who")
 
     def __init__(self) -> None:
         self.topics: dict[str, bytearray] = {}
@@ -53,6 +53,8 @@ class Group:
         self.metadata: dict[str, dict[int, str]] | None = None
         self.expiries: dict[str, dict[int, int]] | None = None
         self.who: Who | None = None
+        # The last generation of members that was completed, and when; None for a group that never had any.
+        self.generation: tuple[int, Generation] | None = None
         # Moves with every change and never returns to a value it had: replies cached for a version are safe to send.
         self.version = 0
         self.live = 0
@@ -229,6 +231,8 @@ def apply(table: SlotTable, entry: Entry) -> None:
         _touch(table, entry)
     elif kind == Kind.TOMBSTONE:
         _tombstone(table, entry)
+    elif kind == Kind.GROUP:
+        _generation(table, entry)
     elif kind == Kind.GROUP_TOMBSTONE:
         _group_tombstone(table, entry)
     else:
@@ -426,7 +430,7 @@ def _tombstone(table: SlotTable, entry: Entry) -> None:
             _remove(table, group, name, numbers)
     if group is not None:
         table.version = group.version = table.version + 1
-        if group.live == 0:
+        if group.live == 0 and group.generation is None:
             group.version = -1
             del table.groups[group_id]
 
@@ -476,6 +480,19 @@ def _drop_empty_sides(group: Group) -> None:
     group.sparse = group.sparse or None
     group.metadata = group.metadata or None
     group.expiries = group.expiries or None
+
+
+def _generation(table: SlotTable, entry: Entry) -> None:
+    _, _, _, group_id, time_ms, who, stored = entry
+    table.newest_ms = max(table.newest_ms, time_ms)
+    table.sequence += 1
+    group = table.groups.get(group_id)
+    if group is None:
+        table.version += 1
+        group = table.groups[group_id] = Group()
+        group.version = table.version
+        group.who = _whos.get(who) or known_who(who)
+    group.generation = time_ms, read_generation(stored)
 
 
 def _group_tombstone(table: SlotTable, entry: Entry) -> None:

@@ -7,8 +7,10 @@ from typing import Final, NamedTuple, TypeAlias, cast
 
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from protocol.decoding import Decoder, compile_decoder
+from protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from protocol.encoding import Encoder, compile_encoder
 from protocol.fetch import FetchRequest, FetchResponse
 from protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
@@ -20,12 +22,18 @@ from protocol.header import (
     write_request_frame,
     write_response_frame,
 )
+from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.join_group import JoinGroupRequest, JoinGroupResponse
+from protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from protocol.metadata import MetadataRequest, MetadataResponse
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from protocol.produce import ProduceRequest, ProduceResponse
 from protocol.schema import message_info
+from protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 from protocol.wire import REQUEST_ELEMENTS_MAX, UnsupportedApi
 
 Request: TypeAlias = (
@@ -39,6 +47,14 @@ Request: TypeAlias = (
     | ApiVersionsRequest
     | DescribeConfigsRequest
     | DescribeClusterRequest
+    | JoinGroupRequest
+    | HeartbeatRequest
+    | LeaveGroupRequest
+    | SyncGroupRequest
+    | DescribeGroupsRequest
+    | ListGroupsRequest
+    | DeleteGroupsRequest
+    | OffsetDeleteRequest
 )
 Response: TypeAlias = (
     ProduceResponse
@@ -51,6 +67,14 @@ Response: TypeAlias = (
     | ApiVersionsResponse
     | DescribeConfigsResponse
     | DescribeClusterResponse
+    | JoinGroupResponse
+    | HeartbeatResponse
+    | LeaveGroupResponse
+    | SyncGroupResponse
+    | DescribeGroupsResponse
+    | ListGroupsResponse
+    | DeleteGroupsResponse
+    | OffsetDeleteResponse
 )
 
 PRODUCE: Final = 0
@@ -60,8 +84,16 @@ METADATA: Final = 3
 OFFSET_COMMIT: Final = 8
 OFFSET_FETCH: Final = 9
 FIND_COORDINATOR: Final = 10
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
+LIST_GROUPS: Final = 16
 API_VERSIONS: Final = 18
 DESCRIBE_CONFIGS: Final = 32
+DELETE_GROUPS: Final = 42
+OFFSET_DELETE: Final = 47
 DESCRIBE_CLUSTER: Final = 60
 
 
@@ -103,8 +135,16 @@ APIS: Final[dict[int, Api]] = {
         _api(OFFSET_COMMIT, "OffsetCommit", OffsetCommitRequest, OffsetCommitResponse),
         _api(OFFSET_FETCH, "OffsetFetch", OffsetFetchRequest, OffsetFetchResponse),
         _api(FIND_COORDINATOR, "FindCoordinator", FindCoordinatorRequest, FindCoordinatorResponse),
+        _api(JOIN_GROUP, "JoinGroup", JoinGroupRequest, JoinGroupResponse),
+        _api(HEARTBEAT, "Heartbeat", HeartbeatRequest, HeartbeatResponse),
+        _api(LEAVE_GROUP, "LeaveGroup", LeaveGroupRequest, LeaveGroupResponse),
+        _api(SYNC_GROUP, "SyncGroup", SyncGroupRequest, SyncGroupResponse),
+        _api(DESCRIBE_GROUPS, "DescribeGroups", DescribeGroupsRequest, DescribeGroupsResponse),
+        _api(LIST_GROUPS, "ListGroups", ListGroupsRequest, ListGroupsResponse),
         _api(API_VERSIONS, "ApiVersions", ApiVersionsRequest, ApiVersionsResponse),
         _api(DESCRIBE_CONFIGS, "DescribeConfigs", DescribeConfigsRequest, DescribeConfigsResponse),
+        _api(DELETE_GROUPS, "DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse),
+        _api(OFFSET_DELETE, "OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DESCRIBE_CLUSTER, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
     )
 }

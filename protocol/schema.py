@@ -28,7 +28,8 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.first <= version <= self.last
 
 
-NEVER: Final = Versions(0, -1)
+#: Begins above every version, so that "from its first version on" is never true of it.
+NEVER: Final = Versions(VERSION_MAX + 1, -1)
 
 
 def parse_versions(text: str) -> Versions:

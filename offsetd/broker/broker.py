@@ -7,8 +7,10 @@ from offsetd.broker.client import Client, Clock
 from offsetd.broker.commits import Commits
 from offsetd.broker.expiries import Expiries
 from offsetd.broker.fetches import Fetches
+from offsetd.broker.groups import Groups, Timer
 from offsetd.broker.longreads import LongReads
 from offsetd.broker.metadata import Metadata
+from offsetd.broker.removals import Removals
 from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn
 from offsetd.broker.waiter import Waiters
@@ -28,6 +30,7 @@ from offsetd.coordinator.ends import (
     topics_polled,
 )
 from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.overview import GroupView, answer_describe_groups, answer_list_groups
 from offsetd.coordinator.slices import ends_in_slices
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.log import Log
@@ -35,21 +38,31 @@ from offsetd.observed import Observed
 from protocol.api import (
     API_VERSIONS,
     APIS,
+    DELETE_GROUPS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
     PRODUCE,
+    SYNC_GROUP,
     decode_header,
     decode_request,
     encode_response,
 )
+from protocol.errors import Code
 from protocol.fetch import FetchRequest
 from protocol.header import RequestHeader
+from protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.list_offsets import ListOffsetsRequest
 from protocol.produce import ProduceRequest
 
@@ -68,7 +81,8 @@ class Broker:
         log: Log,
         observed: Observed,
         clock: Clock,
-        later: Callable[[float, Callable[[], None]], object],
+        later: Callable[[float, Callable[[], None]], Timer],
+        new_id: Callable[[], str],
         known_topics: dict[str, KnownTopic] | None = None,
         commit_timeout_ms: int = 5000,
     ) -> None:
@@ -87,9 +101,27 @@ class Broker:
         self._clock = clock
         self._later = later
         self._waiters = Waiters(log, clock)
+        self.groups = Groups(
+            slots=self.slots,
+            waiters=self._waiters,
+            limits=limits,
+            observed=observed,
+            clock=clock,
+            later=later,
+            new_id=new_id,
+        )
+        removals = Removals(
+            slots=self.slots,
+            waiters=self._waiters,
+            groups=self.groups,
+            topics=self.topics,
+            observed=observed,
+            clock=clock,
+        )
         self.commits = Commits(
             slots=self.slots,
             waiters=self._waiters,
+            groups=self.groups,
             topics=self.topics,
             limits=limits,
             observed=observed,
@@ -120,6 +152,12 @@ class Broker:
             METADATA: self.metadata.receive,
             LIST_OFFSETS: self._list_offsets,
             FETCH: self._fetch_records,
+            JOIN_GROUP: self.groups.receive_join,
+            SYNC_GROUP: self.groups.receive_sync,
+            HEARTBEAT: self.groups.receive_heartbeat,
+            LEAVE_GROUP: self.groups.receive_leave,
+            DELETE_GROUPS: removals.receive_groups,
+            OFFSET_DELETE: removals.receive_offsets,
         }
         self._routes = {
             key.to_bytes(2, "big") + version.to_bytes(2, "big"): (own.get(key, self._answer), (key, version))
@@ -168,10 +206,24 @@ class Broker:
             response = answer_describe_cluster(request, identity=self.identity)
         elif key == DESCRIBE_CONFIGS:
             response = answer_describe_configs(request, identity=self.identity, topics=self.topics)
+        elif key == LIST_GROUPS:
+            response = self._list_groups(request)
+        elif key == DESCRIBE_GROUPS:
+            response = answer_describe_groups(request, version=version, lookup=self._view)
         else:
             assert key == PRODUCE, f"no answer is written for API {key}"
             response = refuse_produce(request, version=version)
         return self._encoded(header, response, since)
+
+    def _list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
+        if not self.slots.are_whole():
+            self.observed.refusals[LIST_GROUPS, int(Code.COORDINATOR_LOAD_IN_PROGRESS)] += 1
+            return ListGroupsResponse(error_code=Code.COORDINATOR_LOAD_IN_PROGRESS)
+        return answer_list_groups(request, self.groups.views())
+
+    def _view(self, group_id: str) -> tuple[Code, GroupView | None]:
+        code, _ = self.slots.lookup(group_id)
+        return (code, None) if code is not Code.NONE else (code, self.groups.view(group_id))
 
     def _encoded(self, header: RequestHeader, response: Any, since: float) -> bytes:
         reply = encode_response(header.api_key, header.api_version, header.correlation_id, response)
@@ -213,10 +265,15 @@ class Broker:
 
     def load(self) -> Iterator[int]:
         """Fill every slot from the log, in slices; yields offsets so far."""
-        return self.slots.load(self._log)
+        return self.slots.load(self._log, self.groups.take_up)
 
     def expiries(self) -> Expiries:
         """Return the sweep, for when every slot is loaded."""
         return Expiries(
-            slots=self.slots, waiters=self._waiters, limits=self._limits, observed=self.observed, clock=self._clock
+            slots=self.slots,
+            waiters=self._waiters,
+            groups=self.groups,
+            limits=self._limits,
+            observed=self.observed,
+            clock=self._clock,
         )

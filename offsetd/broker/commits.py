@@ -6,10 +6,12 @@ from typing import Any, cast
 import structlog
 
 from offsetd.broker.client import Client, Clock
+from offsetd.broker.groups import Groups
 from offsetd.broker.slots import Slots, SlotState
 from offsetd.broker.waiter import Waiter, Waiters
 from offsetd.coordinator.commit import TOUCH_AFTER_MS, decide_commit, refuse_commit, unchanged_since
 from offsetd.coordinator.limits import Limits
+from offsetd.coordinator.membership import Membership
 from offsetd.coordinator.shape import FRAME_BYTES_MAX, Shape, Shapes, shape_key, variant_key
 from offsetd.coordinator.topics import Topics
 from offsetd.logs import RateLimited
@@ -43,6 +45,7 @@ class Commits:
         *,
         slots: Slots,
         waiters: Waiters,
+        groups: Groups,
         topics: Topics,
         limits: Limits,
         observed: Observed,
@@ -52,6 +55,7 @@ class Commits:
         self.shapes = Shapes()
         self._slots = slots
         self._waiters = waiters
+        self._memberships = groups.memberships
         self._topics = topics
         self._limits = limits
         self._observed = observed
@@ -75,8 +79,11 @@ class Commits:
                 offsets = None if shape is None else shape.offsets(frame)
             if shape is not None and offsets is not None:
                 now_ms = self._clock.wall_ms()
+                membership = self._memberships.get(shape.group_id)
                 if (
-                    now_ms >= TIME_MS_WIDE
+                    membership is shape.membership
+                    and (membership is None or membership.version == shape.membership_version)
+                    and now_ms >= TIME_MS_WIDE
                     and self._slots.states[shape.slot] is SlotState.READY
                     and (not self._limits.strict or self._knows_topics(shape))
                 ):
@@ -93,6 +100,8 @@ class Commits:
         observed.shape_hits += 1
         observed.commit_requests += 1
         observed.commit_partitions += shape.partitions
+        if shape.member is not None:
+            shape.member.hear(int(client.received_at * 1000))
         table = self._slots.tables[shape.slot]
         entry, topics = shape.fill(offsets, now_ms)
         ready = shape.reply_head + correlation + shape.reply_tail
@@ -123,9 +132,16 @@ class Commits:
             return
         table = self._slots.tables[slot]
         group = table.groups.get(request.group_id)
+        membership = self._memberships.get(request.group_id)
         now_ms = self._clock.wall_ms()
         decision = decide_commit(
-            request, version=version, group=group, topics=self._topics, limits=self._limits, now_ms=now_ms
+            request,
+            version=version,
+            group=group,
+            membership=membership,
+            topics=self._topics,
+            limits=self._limits,
+            now_ms=now_ms,
         )
         if decision.refused:
             self._count_refusals(decision.reply)
@@ -135,6 +151,9 @@ class Commits:
             client.turns.reply(ready)
             return
         self._observed.commit_partitions += sum(len(topic.partitions) // 4 for topic in topics)
+        if membership is not None and request.member_id in membership.roster.members:
+            # A member that commits is alive.
+            membership.roster.members[request.member_id].hear(int(client.received_at * 1000))
         who = Who(header.client_id or "", client.host, request.member_id)
         if group is not None and request.group_id not in self._waiters.pending:
             oldest_ms = unchanged_since(group, topics)
@@ -151,7 +170,7 @@ class Commits:
         waiter.refuse = lambda code: _encoded(version, header.correlation_id, refuse_commit(request, code))
         self._waiters.append(entry, waiter, client)
         if not decision.refused:
-            self._learn(frame, client.host, request, slot, who, topics, ready)
+            self._learn(frame, client.host, request, slot, who, topics, ready, membership)
 
     def _learn(
         self,
@@ -162,6 +181,7 @@ class Commits:
         who: Who,
         topics: tuple[TopicOffsets, ...],
         ready: bytes,
+        membership: Membership | None,
     ) -> None:
         """Remember a commit that was accepted whole, so that the next one of its shape need not be decoded."""
         plain = all(topic.times is None and topic.expiries is None for topic in topics)
@@ -176,6 +196,7 @@ class Commits:
             who=who,
             topics=topics,
             reply=ready,
+            membership=membership,
         )
         self.shapes.remember(host, frame, shape)
         self._observed.shape_learned += 1
@@ -223,6 +244,8 @@ class Commits:
             else:
                 self._apply_entry(waiter)
             self._waiters.remove(waiter)
+            if waiter.after is not None:
+                waiter.after(Code.NONE)
             if waiter.turns is not None and not waiter.answered:
                 waiter.turns.done(waiter, waiter.ready)
                 latency.observe(now - waiter.started)
@@ -232,7 +255,7 @@ class Commits:
         assert entry is not None, "what waits is a commit or an entry"
         live = table.live
         apply(table, entry)
-        if entry[0] == Kind.TOMBSTONE and entry[6] == Reason.EXPIRED:
+        if entry[0] in (Kind.TOMBSTONE, Kind.GROUP_TOMBSTONE) and entry[6] == Reason.EXPIRED:
             self._observed.expired_offsets += live - table.live
             self._observed.expired_groups += waiter.group_id not in table.groups
 
@@ -242,6 +265,8 @@ class Commits:
             if isinstance(waiter, Waiter):
                 self._waiters.remove(waiter)
                 self._refuse_waiter(waiter, Code.COORDINATOR_NOT_AVAILABLE)
+                if waiter.after is not None:
+                    waiter.after(Code.COORDINATOR_NOT_AVAILABLE)
         # Clients try again at once, and the log may well stand on the disk that is full.
         now_ms = int(self._clock.monotonic() * 1000)
         reason = error.strerror or str(error)

@@ -1,6 +1,6 @@
 """The slots that this broker leads: a table each, and whether it may be shown yet."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import Enum
 
 from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX
@@ -41,7 +41,7 @@ class Slots:
             return Code.COORDINATOR_LOAD_IN_PROGRESS, None
         return Code.NONE, self.tables[slot].groups.get(group_id)
 
-    def load(self, log: Log) -> Iterator[int]:
+    def load(self, log: Log, on_ready: Callable[[int], None]) -> Iterator[int]:
         """Fill the tables slot by slot, in slices; each slot answers as soon as it is whole. Yields offsets so far."""
         loaded = 0
         for slot, table in enumerate(self.tables):
@@ -51,6 +51,7 @@ class Slots:
                 yield loaded + count
             loaded += table.live
             self.states[slot] = SlotState.READY
+            on_ready(slot)
             yield loaded
         log.loaded()
 

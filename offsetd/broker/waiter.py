@@ -6,7 +6,7 @@ from typing import Any
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.turns import REQUEST_BYTES_LEAST, Turn, Turns
 from offsetd.log import Log
-from offsetd.record import Entry, Who
+from offsetd.record import Entry, Kind, Who
 from offsetd.table import SlotTable
 from protocol.errors import Code
 
@@ -15,6 +15,7 @@ class Waiter(Turn):
     """A request, or part of a sweep, whose entry is on its way."""
 
     __slots__ = (
+        "after",
         "answered",
         "appended",
         "entry",
@@ -43,6 +44,8 @@ class Waiter(Turn):
         self.turns: Turns | None = None
         self.ready = b""
         self.refuse: Callable[[Code], bytes] | None = None
+        # Hears what became of an entry that is no commit, when it has been applied or refused.
+        self.after: Callable[[Code], None] | None = None
         # When its request came in, for the latency, and when it was appended, for the time-out.
         self.started = 0.0
         self.appended = 0.0
@@ -57,6 +60,8 @@ class Waiters:
         self._clock = clock
         # Entries on their way, by group: while there are any, a commit that repeats the applied state is no repetition.
         self.pending: dict[str, int] = {}
+        # Of these, the groups whose newest entry removes them: they are as good as gone.
+        self._removed: set[str] = set()
         self._unsettled: dict[Waiter, None] = {}
 
     def append(self, entry: bytes, waiter: Waiter, client: Client | None) -> None:
@@ -64,6 +69,10 @@ class Waiters:
         pending = self.pending
         pending[waiter.group_id] = pending.get(waiter.group_id, 0) + 1
         self._unsettled[waiter] = None
+        if waiter.entry is not None and waiter.entry[0] == Kind.GROUP_TOMBSTONE:
+            self._removed.add(waiter.group_id)
+        elif self._removed:
+            self._removed.discard(waiter.group_id)
         waiter.appended = self._clock.monotonic()
         if client is not None:
             waiter.started = client.received_at
@@ -80,6 +89,11 @@ class Waiters:
             pending[waiter.group_id] = left
         else:
             del pending[waiter.group_id]
+            self._removed.discard(waiter.group_id)
+
+    def will_exist(self, group_id: str, *, exists: bool) -> bool:
+        """Tell whether a group will be there when all that is on its way has been applied."""
+        return group_id not in self._removed if group_id in self.pending else exists
 
     def older_than(self, appended: float) -> list[Waiter]:
         """Return those that have waited since before a moment and were not answered yet."""

@@ -1,4 +1,4 @@
-"""What a commit writes: the rules of OffsetCommit for simple groups, pure. It changes nothing."""
+"""What a commit writes: the rules of OffsetCommit, pure. It changes nothing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from itertools import repeat
 from struct import Struct
 
 from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX, Limits
+from offsetd.coordinator.membership import Membership
 from offsetd.coordinator.slot import utf16_units
 from offsetd.coordinator.topics import Topics, is_legal
 from offsetd.record import TopicOffsets
@@ -51,10 +52,17 @@ def refuse_commit(request: OffsetCommitRequest, code: Code) -> OffsetCommitRespo
 
 
 def decide_commit(
-    request: OffsetCommitRequest, *, version: int, group: Group | None, topics: Topics, limits: Limits, now_ms: int
+    request: OffsetCommitRequest,
+    *,
+    version: int,
+    group: Group | None,
+    membership: Membership | None = None,
+    topics: Topics,
+    limits: Limits,
+    now_ms: int,
 ) -> Decision:
     """Turn one commit into columns to append; leave everything as it is."""
-    refusal = _refuse_group(request, version, group)
+    refusal = _refuse_group(request, version, group, membership)
     misplaced: dict[str, list[OffsetCommitResponsePartition]] = {}
     answers: list[tuple[str, list[OffsetCommitResponsePartition]]] = []
     accepted: list[TopicOffsets] = []
@@ -94,9 +102,15 @@ def decide_commit(
     return Decision(tuple(accepted), reply, refused)
 
 
-def _refuse_group(request: OffsetCommitRequest, version: int, group: Group | None) -> Code:
+def _refuse_group(
+    request: OffsetCommitRequest, version: int, group: Group | None, membership: Membership | None
+) -> Code:
     if len(request.group_id.encode()) > GROUP_ID_BYTES_MAX:
         return Code.INVALID_GROUP_ID
+    if membership is not None:
+        return membership.refuse_commit(
+            request.member_id, request.group_instance_id, request.generation_id_or_member_epoch
+        )
     if request.generation_id_or_member_epoch < 0:
         return Code.NONE
     if group is not None:

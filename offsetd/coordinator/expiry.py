@@ -1,12 +1,15 @@
-"""What expires, and by which clock: Kafka's rules for simple groups, pure.
+"""What expires, and by which clock: Kafka's rules, pure.
 
 A wall clock that jumps must not cost anybody their offsets. So age is measured on a time that starts at the newest time
 in the log and moves with the monotonic clock; the wall clock is believed only after it has moved evenly for a day.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from struct import Struct
+from typing import NamedTuple
 
+from offsetd.coordinator.membership import Membership, State
+from offsetd.coordinator.subscription import CONSUMER
 from offsetd.table import ROW_BYTES, Group, SlotTable
 
 #: How far wall and monotonic time may drift apart between two looks before it counts as a jump.
@@ -38,23 +41,69 @@ class ExpiryClock:
         return min(wall_ms, self._base_ms + monotonic_ms - self._started_ms)
 
 
+class Ageing(NamedTuple):
+    """How the offsets of a group grow old."""
+
+    # All from one moment, when the last member left; None: each from its own commit.
+    since_ms: int | None = None
+    # Tells whether a topic's offsets do not grow old, because members read it.
+    keeps: Callable[[str], bool] = lambda _topic: False
+    # Whether the group itself goes with its last offset.
+    goes: bool = True
+
+
+def ageing_of(group: Group, membership: Membership | None) -> Ageing | None:
+    """Return how a group's offsets grow old, None if they do not: its members are at work, or about to be."""
+    if membership is None or membership.state is State.EMPTY:
+        since_ms = None if group.generation is None else group.generation[0]
+        return Ageing(since_ms=since_ms, goes=membership is None or not membership.roster.pending)
+    if (
+        membership.state is State.STABLE
+        and membership.protocol_type == CONSUMER
+        and membership.subscription is not None
+    ):
+        return Ageing(keeps=membership.subscribes, goes=False)
+    return None
+
+
+class Expired(NamedTuple):
+    """A group with the packed partitions per topic that have expired, and whether the group itself goes."""
+
+    group_id: str
+    topics: tuple[tuple[str, bytes], ...]
+    whole: bool
+
+
 def expired(
-    table: SlotTable, *, now_ms: int, retention_ms: Callable[[str], int | None]
-) -> Iterator[tuple[str, tuple[tuple[str, bytes], ...]]]:
-    """Yield each group of a slot with the packed partitions per topic that have expired, which mostly are none.
+    table: SlotTable,
+    *,
+    now_ms: int,
+    retention_ms: Callable[[str], int | None],
+    memberships: Mapping[str, Membership],
+) -> Iterator[Expired]:
+    """Yield each group of a slot with what has expired of it, which mostly is nothing.
 
     The caller may take its time between two groups: each is looked up when its turn comes, so that one that was made
     anew meanwhile is judged by what it has then.
     """
     for group_id in list(table.groups):
         group = table.groups.get(group_id)
-        if group is not None:
-            yield group_id, tuple(_expired_topics(group, now_ms, retention_ms(group_id)))
+        if group is None:
+            continue
+        ageing = ageing_of(group, memberships.get(group_id))
+        if ageing is None:
+            yield Expired(group_id, (), whole=False)
+            continue
+        topics = tuple(_expired_topics(group, now_ms, retention_ms(group_id), ageing))
+        gone = sum(len(partitions) // 4 for _, partitions in topics)
+        # A group that only ever committed goes with its last offset by itself.
+        yield Expired(group_id, topics, ageing.goes and gone == group.live and group.generation is not None)
 
 
-def _expired_topics(group: Group, now_ms: int, retention_ms: int | None) -> Iterator[tuple[str, bytes]]:
+def _expired_topics(group: Group, now_ms: int, retention_ms: int | None, ageing: Ageing) -> Iterator[tuple[str, bytes]]:
+    since_ms = ageing.since_ms
     for name in group.names():
-        if _all_young(group, name, now_ms, retention_ms):
+        if ageing.keeps(name) or _all_young(group, name, now_ms, retention_ms, since_ms):
             continue
         gone = [
             partition
@@ -62,18 +111,21 @@ def _expired_topics(group: Group, now_ms: int, retention_ms: int | None) -> Iter
             if (
                 now_ms >= offset.expiry_ms
                 if offset.expiry_ms is not None
-                else retention_ms is not None and now_ms - offset.time_ms >= retention_ms
+                else retention_ms is not None
+                and now_ms - (offset.time_ms if since_ms is None else since_ms) >= retention_ms
             )
         ]
         if gone:
             yield name, Struct(f">{len(gone)}i").pack(*gone)
 
 
-def _all_young(group: Group, name: str, now_ms: int, retention_ms: int | None) -> bool:
+def _all_young(group: Group, name: str, now_ms: int, retention_ms: int | None, since_ms: int | None) -> bool:
     """Tell from the times alone that nothing of a topic can have expired: what nearly every look finds."""
     cells = group.topics.get(name)
     if cells is None or group.sparse is not None or (group.expiries is not None and name in group.expiries):
         return False
+    if since_ms is not None and retention_ms is not None:
+        return now_ms - since_ms < retention_ms
     size = len(cells) // ROW_BYTES
     # An absent row counts as very old here, and sends us to look at each.
     return retention_ms is None or now_ms - min(Struct(f">{size}q").unpack_from(cells, 8 * size)) < retention_ms

@@ -22,3 +22,6 @@ class Limits:
     strict: bool = False
     response_bytes_max: int = 104_857_600
     retention_ms: Callable[[str], int | None] = _for_ever
+    session_timeout_ms: tuple[int, int] = (6_000, 1_800_000)
+    initial_rebalance_delay_ms: int = 3_000
+    group_members_max: int = 2_147_483_647

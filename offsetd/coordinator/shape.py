@@ -10,6 +10,7 @@ from struct import Struct
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
+from offsetd.coordinator.membership import Membership
 from offsetd.record import TIME, TIME_MS_WIDE, TopicOffsets, Who, commit_pieces
 from protocol.api import decode_request
 from protocol.offset_commit import OffsetCommitRequest
@@ -33,6 +34,9 @@ class Shape:
         "frame",
         "group_id",
         "highest",
+        "member",
+        "membership",
+        "membership_version",
         "partitions",
         "pieces",
         "plan",
@@ -56,7 +60,12 @@ class Shape:
         who: Who,
         topics: tuple[TopicOffsets, ...],
         reply: bytes,
+        membership: Membership | None = None,
     ) -> None:
+        # It was accepted for what the group's members were then; any change of that sends it to the decoder again.
+        self.membership = membership
+        self.membership_version = 0 if membership is None else membership.version
+        self.member = None if membership is None else membership.roster.members.get(request.member_id)
         self.size = len(frame)
         self.version = version
         self.frame = frame

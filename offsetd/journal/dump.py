@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.segment import walk
-from offsetd.record import Entry, Kind, Reason, Who, decode_entries, record_count
+from offsetd.record import Entry, Generation, Kind, Reason, Who, decode_entries, read_generation, record_count
 from offsetd.rows import restore
 from offsetd.table import Group, SlotTable, TopicIndex
 
@@ -103,6 +103,8 @@ def _entry_facts(entry: Entry, sequence: int, count: int, wanted: Wanted) -> Lin
         facts["reason"] = _REASONS.get(number, number)
     if kind == Kind.GROUP_TOMBSTONE:
         return facts  # it takes every topic with it, so it answers a question about any of them
+    if kind == Kind.GROUP:
+        return {**facts, **_generation(read_generation(rest[0]))} if wanted.topic is None else None
     topics = []
     for topic in rest[0]:
         size = len(topic[1]) // 4
@@ -184,6 +186,15 @@ def _row(partition: int, offset: int, epoch: int, metadata: str, time_ms: int, e
         "time_ms": time_ms,
         "expiry_ms": expiry_ms,
     }
+
+
+def _generation(generation: Generation) -> Line:
+    """Return a generation for people: what members say to one another is theirs, and shown by its size."""
+    members = [
+        {**row._asdict(), "metadata": f"{len(row.metadata)} bytes", "assignment": f"{len(row.assignment)} bytes"}
+        for row in generation.members
+    ]
+    return {**generation._asdict(), "members": members}
 
 
 def _who(who: Sequence[str] | None) -> Line:

@@ -125,6 +125,15 @@ class Settings:
     offsets_retention_check_interval_ms: int = _setting("offsets.retention.check.interval.ms", 600_000,
         Integer(1, LONG_MS), "How often offsets are looked through for what has expired.", unit="ms", kafka=SAME)
 
+    group_min_session_timeout_ms: int = _setting("group.min.session.timeout.ms", 6_000, Integer(1, INT32_MAX),
+        "Shortest session that a member may ask for.", unit="ms", kafka=SAME)
+    group_max_session_timeout_ms: int = _setting("group.max.session.timeout.ms", 1_800_000, Integer(1, INT32_MAX),
+        "Longest session that a member may ask for.", unit="ms", kafka=SAME)
+    group_initial_rebalance_delay_ms: int = _setting("group.initial.rebalance.delay.ms", 3_000, Integer(0, INT32_MAX),
+        "How long the first join of an empty group waits for more members.", unit="ms", kafka=SAME)
+    group_max_size: int = _setting("group.max.size", INT32_MAX, Integer(1, INT32_MAX),
+        "Most members of one group.", unit="members", kafka=SAME)
+
     socket_request_max_bytes: int = _setting("socket.request.max.bytes", 104_857_600, Integer(8, INT32_MAX),
         "Largest request; a longer one closes its connection.", unit="bytes", kafka=SAME)
     response_max_bytes: int = _setting("response.max.bytes", 104_857_600, Integer(1024, INT32_MAX),
@@ -200,6 +209,12 @@ class Settings:
                 "advertised.listeners",
                 f"is {self.advertised_listeners}, an address that clients cannot connect to: "
                 "name a host that they reach this broker by",
+            )
+        if self.group_max_session_timeout_ms < self.group_min_session_timeout_ms:
+            raise self._error(
+                "group.max.session.timeout.ms",
+                f"is {self.group_max_session_timeout_ms}, want at least group.min.session.timeout.ms "
+                f"({self.group_min_session_timeout_ms}), or no member could ever join",
             )
         if self.queued_max_bytes < self.socket_request_max_bytes:
             raise self._error(

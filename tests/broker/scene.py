@@ -1,6 +1,7 @@
 """A broker between a fake log, a fake clock and clients without sockets: what happens is what the test says."""
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, cast
 
 from offsetd.broker import Broker
@@ -122,6 +123,7 @@ class Scene:
             observed=self.observed,
             clock=self.clock,
             later=self.clock.later,
+            new_id=map(str, count(1)).__next__,
             known_topics=known,
         )
         self.log.connect(self.broker.commits.on_settled, self.broker.commits.on_refused)

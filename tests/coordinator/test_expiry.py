@@ -39,22 +39,25 @@ def for_ever(_: str) -> int | None:
 
 @pytest.mark.parametrize(("age", "gone"), [(WEEK - 1, False), (WEEK, True)])
 def test_an_offset_expires_exactly_when_its_retention_is_over(age: int, gone: bool) -> None:
-    found = list(expired(table(), now_ms=NOW + age, retention_ms=short))
+    found = list(expired(table(), now_ms=NOW + age, retention_ms=short, memberships={}))
 
-    assert found == [("g", (("t", pack(">2i", 0, 1)),) if gone else ())]
+    assert found == [("g", (("t", pack(">2i", 0, 1)),) if gone else (), False)]
 
 
 @pytest.mark.parametrize(("late", "gone"), [(-1, False), (0, True)])
 def test_an_expiry_of_its_own_overrides_the_retention_either_way(late: int, gone: bool) -> None:
     own = table(expiry_ms=NOW + 10 * WEEK)
 
-    found = [list(expired(own, now_ms=NOW + 10 * WEEK + late, retention_ms=kept)) for kept in (short, long, for_ever)]
+    found = [
+        list(expired(own, now_ms=NOW + 10 * WEEK + late, retention_ms=kept, memberships={}))
+        for kept in (short, long, for_ever)
+    ]
 
-    assert [bool(topics) for ((_, topics),) in found] == [gone] * 3
+    assert [bool(topics) for ((_, topics, _),) in found] == [gone] * 3
 
 
 def test_retention_may_be_none() -> None:
-    assert list(expired(table(), now_ms=NOW + 1000 * WEEK, retention_ms=for_ever)) == [("g", ())]
+    assert list(expired(table(), now_ms=NOW + 1000 * WEEK, retention_ms=for_ever, memberships={})) == [("g", (), False)]
 
 
 def test_a_clock_that_jumps_ahead_makes_nothing_old() -> None:

@@ -7,13 +7,28 @@ from collections.abc import Callable
 NOW_MS = 1_800_000_000_000
 
 
+class FakeTimer:
+    """A call that will be made, unless it is cancelled."""
+
+    def __init__(self, callback: Callable[[], None]) -> None:
+        self._callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        """Do not make it."""
+        self._callback = None
+
+    def __call__(self) -> None:
+        if self._callback is not None:
+            self._callback()
+
+
 class FakeClock:
     """Wall and monotonic time, together or apart; `later` is the loop's `call_later`."""
 
     def __init__(self, wall_ms: int = NOW_MS) -> None:
         self._wall_ms = wall_ms
         self._monotonic_ms = 1_000_000
-        self._timers: list[tuple[int, int, Callable[[], None]]] = []
+        self._timers: list[tuple[int, int, FakeTimer]] = []
         self._order = itertools.count()
 
     def wall_ms(self) -> int:
@@ -24,9 +39,11 @@ class FakeClock:
         """Seconds that never go back."""
         return self._monotonic_ms / 1000
 
-    def later(self, seconds: float, callback: Callable[[], None]) -> None:
+    def later(self, seconds: float, callback: Callable[[], None]) -> FakeTimer:
         """Call back when so much time has passed."""
-        heapq.heappush(self._timers, (self._monotonic_ms + int(seconds * 1000), next(self._order), callback))
+        timer = FakeTimer(callback)
+        heapq.heappush(self._timers, (self._monotonic_ms + int(seconds * 1000), next(self._order), timer))
+        return timer
 
     def advance(self, ms: int) -> None:
         """Let time pass on both clocks, and run what falls due, each at its own moment."""

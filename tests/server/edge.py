@@ -4,9 +4,11 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from itertools import count
 from typing import Any
 
 from offsetd.broker import Broker
+from offsetd.broker.groups import Timer
 from offsetd.coordinator.catalog import Identity
 from offsetd.coordinator.limits import Limits
 from offsetd.observed import Observed
@@ -37,6 +39,7 @@ class Edge:
             observed=self.observed,
             clock=self.clock,
             later=self._later,
+            new_id=map(str, count(1)).__next__,
         )
         self.log.connect(self.broker.commits.on_settled, self.broker.commits.on_refused)
         for _ in self.broker.load():
@@ -46,12 +49,11 @@ class Edge:
         self.port = 0
         self._clients: list[RawClient] = []
 
-    def _later(self, seconds: float, callback: Callable[[], None]) -> None:
+    def _later(self, seconds: float, callback: Callable[[], None]) -> Timer:
         # What is due at once is the loop's, what is due later the test's.
         if seconds:
-            self.clock.later(seconds, callback)
-        else:
-            asyncio.get_running_loop().call_soon(callback)
+            return self.clock.later(seconds, callback)
+        return asyncio.get_running_loop().call_soon(callback)
 
     @property
     def peers(self) -> Peers:

@@ -1,0 +1,59 @@
+"""One member of a group: what it said when it joined, what it was assigned, and which of its requests are held."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+
+class Joining(NamedTuple):
+    """What a JoinGroup says, whatever its version."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    # Name and metadata, the one that the member likes best first.
+    protocols: tuple[tuple[str, bytes], ...]
+    # From version 4 on a newcomer is first given an id, and joins with it.
+    needs_id: bool = False
+    # From version 9 on a leader that comes back learns that it need not assign anew.
+    can_skip_assignment: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class Member:
+    """A member. Held requests are the broker's own objects; nothing is known of them here."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[tuple[str, bytes], ...]
+    assignment: bytes = b""
+    joining: object | None = None
+    syncing: object | None = None
+    # Until its first join phase is over it does not know its id, and cannot send heartbeats.
+    is_new: bool = False
+    deadline_ms: int = field(default=0)
+
+    @property
+    def is_excused(self) -> bool:
+        """Whether no heartbeat is expected: one of its requests is held, and that is our doing."""
+        return not self.is_new and (self.joining is not None or self.syncing is not None)
+
+    def metadata(self, protocol: str | None) -> bytes:
+        """Return what it said for a protocol."""
+        return next((metadata for name, metadata in self.protocols if name == protocol), b"")
+
+    def vote(self, candidates: Collection[str]) -> str:
+        """Return the candidate that it likes best."""
+        return next(name for name, _ in self.protocols if name in candidates)
+
+    def hear(self, now_ms: int) -> None:
+        """Take a sign of life."""
+        self.deadline_ms = now_ms + self.session_timeout_ms

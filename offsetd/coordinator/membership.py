@@ -1,0 +1,491 @@
+"""The membership of one group, by Kafka's classic protocol: a state machine, pure.
+
+Time comes in as an argument. A request that has to wait is held as an opaque object, and comes back in `Effects` with
+its reply when another request or the passing of time has decided it. A generation counts when it is in the log: it goes
+out in `Effects`, and `settled` or `refused` tell what became of it. Offsets and frames are not known here.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final
+
+from offsetd.coordinator.effects import Answer, Effects, JoinReply, SyncReply
+from offsetd.coordinator.member import Joining, Member
+from offsetd.coordinator.roster import Roster
+from offsetd.coordinator.subscription import CONSUMER
+from offsetd.record import Generation
+from protocol.errors import Code
+
+#: A newcomer whose first join is held this long is given up: it cannot send heartbeats yet, and may have gone.
+NEW_MEMBER_MS: Final = 300_000
+
+
+class State(Enum):
+    """Kafka's names, which admin tools show."""
+
+    EMPTY = "Empty"
+    PREPARING = "PreparingRebalance"
+    COMPLETING = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Membership:
+    """One group's members and what they are about."""
+
+    def __init__(self, *, initial_delay_ms: int, members_max: int) -> None:
+        self._initial_delay_ms = initial_delay_ms
+        self._members_max = members_max
+        self.state = State.EMPTY
+        self.generation = 0
+        self.protocol_type: str | None = None
+        self.protocol: str | None = None
+        self.roster = Roster()
+        # What the members of the last completed join phase read; None: that cannot be told.
+        self.subscription: frozenset[str] | None = None
+        # Moves with everything that could change what a member's commit is answered.
+        self.version = 0
+        # The end of the join phase; in the first one of an empty group, of the wait for more members.
+        self._join_deadline_ms: int | None = None
+        self._sync_deadline_ms: int | None = None
+        self._was_empty = False
+        self._delay_left_ms = 0
+        self._newcomers = False
+        # The generation on its way to the log that will make the group stable.
+        self._completing: Generation | None = None
+        # Replies that wait until a generation is in the log.
+        self._after: list[tuple[Generation, Answer]] = []
+
+    @classmethod
+    def restore(cls, stored: Generation, *, initial_delay_ms: int, members_max: int, now_ms: int) -> "Membership":
+        """Go on from what the log holds: the same generation, and a whole session for everybody to be heard in."""
+        group = cls(initial_delay_ms=initial_delay_ms, members_max=members_max)
+        group.generation = stored.generation
+        group.protocol_type = stored.protocol_type or None
+        for row in stored.members:
+            member = Member(
+                member_id=row.member_id,
+                instance_id=row.instance_id,
+                client_id=row.client_id,
+                client_host=row.client_host,
+                session_timeout_ms=row.session_timeout_ms,
+                rebalance_timeout_ms=row.rebalance_timeout_ms,
+                protocols=((stored.protocol or "", row.metadata),),
+                assignment=row.assignment,
+            )
+            member.hear(now_ms)
+            group.roster.add(member)
+        if stored.members:
+            group.state = State.STABLE
+            group.protocol = stored.protocol
+            group.roster.leader = stored.leader
+        group._look_at_subscriptions()
+        return group
+
+    # --- requests ---------------------------------------------------------------------------------------------------
+
+    def join(self, joining: Joining, held: object, *, now_ms: int, new_id: Callable[[], str]) -> Effects:
+        """Take a JoinGroup whose group id and session timeout are right."""
+        effects = Effects()
+        self.version += 1
+        roster = self.roster
+        if not self._has_room(joining.member_id):
+            # It does not even keep its id, or it would take the place of one that was in time.
+            if joining.member_id in roster.members:
+                self._remove(roster.members[joining.member_id], effects)
+            effects.answer(held, JoinReply(Code.GROUP_MAX_SIZE_REACHED, ""))
+        elif not self._supports(joining):
+            effects.answer(held, JoinReply(Code.INCONSISTENT_GROUP_PROTOCOL, joining.member_id))
+        elif not joining.member_id:
+            self._join_newcomer(joining, held, now_ms, new_id, effects)
+        elif joining.member_id in roster.pending and joining.instance_id is None:
+            self._add(joining.member_id, joining, held, now_ms, effects)
+        elif (code := roster.refuse(joining.member_id, joining.instance_id)) is not Code.NONE:
+            effects.answer(held, JoinReply(code, joining.member_id))
+        else:
+            self._join_again(roster.members[joining.member_id], joining, held, now_ms, effects)
+        return effects
+
+    def sync(
+        self,
+        member_id: str,
+        instance_id: str | None,
+        generation: int,
+        protocol: tuple[str | None, str | None] | None,
+        assignments: Iterable[tuple[str, bytes]],
+        held: object,
+        *,
+        now_ms: int,
+    ) -> Effects:
+        """Take a SyncGroup; `protocol` is its protocol type and name in the versions that have them."""
+        effects = Effects()
+        code = self.refuse_member(member_id, instance_id, generation)
+        if code is Code.NONE and protocol is not None and protocol != (self.protocol_type, self.protocol):
+            code = Code.INCONSISTENT_GROUP_PROTOCOL
+        if code is Code.NONE and self.state is State.PREPARING:
+            code = Code.REBALANCE_IN_PROGRESS
+        if code is not Code.NONE:
+            effects.answer(held, SyncReply(code))
+            return effects
+        member = self.roster.members[member_id]
+        self.roster.unsynced.discard(member_id)
+        if self.state is State.STABLE:
+            member.hear(now_ms)
+            effects.answer(held, self._assigned(member))
+            return effects
+        # The client has given the older request up; without an answer it would keep its connection waiting.
+        effects.answer(member.syncing, SyncReply(Code.REBALANCE_IN_PROGRESS))
+        member.syncing = held
+        if member_id == self.roster.leader and self._completing is None:
+            effects.append = self._completing = self._made(dict(assignments))
+        return effects
+
+    def heartbeat(self, member_id: str, instance_id: str | None, generation: int, *, now_ms: int) -> Code:
+        """Take a sign of life."""
+        code = self.refuse_member(member_id, instance_id, generation)
+        if code is Code.NONE:
+            self.roster.members[member_id].hear(now_ms)
+            if self.state is State.PREPARING:
+                return Code.REBALANCE_IN_PROGRESS
+        return code
+
+    def leave(self, leavers: Iterable[tuple[str, str | None]], *, now_ms: int) -> tuple[list[Code], Effects]:
+        """Take members out, each by its id or its instance id; one code each."""
+        effects = Effects()
+        before = len(self.roster)
+        codes = [self._leave(member_id, instance_id, effects) for member_id, instance_id in leavers]
+        if Code.NONE in codes:
+            self._after_removal(before - len(self.roster), now_ms, effects)
+        return codes, effects
+
+    def _leave(self, member_id: str, instance_id: str | None, effects: Effects) -> Code:
+        if not member_id and instance_id is not None:
+            member = self.roster.static(instance_id)
+            member_id = "" if member is None else member.member_id
+        elif self.roster.pending.pop(member_id, None) is not None:
+            return Code.NONE
+        code = self.roster.refuse(member_id, instance_id)
+        if code is Code.NONE:
+            self._remove(self.roster.members[member_id], effects)
+        return code
+
+    # --- what time and the log bring --------------------------------------------------------------------------------
+
+    def next_deadline_ms(self) -> int | None:
+        """Return when `expire` has something to do, None for never."""
+        moments = [member.deadline_ms for member in self.roster.members.values() if not member.is_excused]
+        moments += self.roster.pending.values()
+        moments += (each for each in (self._join_deadline_ms, self._sync_deadline_ms) if each is not None)
+        return min(moments, default=None)
+
+    def expire(self, now_ms: int) -> Effects:
+        """Do what is due by now."""
+        effects = Effects()
+        roster = self.roster
+        gone = [member_id for member_id, deadline_ms in roster.pending.items() if deadline_ms <= now_ms]
+        for member_id in gone:
+            del roster.pending[member_id]
+        late = [each for each in roster.members.values() if each.deadline_ms <= now_ms and not each.is_excused]
+        for member in late:
+            self._remove(member, effects)
+        if gone or late:
+            self._after_removal(len(late), now_ms, effects)
+        if self._join_deadline_ms is not None and self._join_deadline_ms <= now_ms:
+            self._end_join_phase(now_ms, effects)
+        if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now_ms:
+            self._end_sync_phase(now_ms, effects)
+        return effects
+
+    def settled(self, generation: Generation, *, now_ms: int) -> Effects:
+        """Hear that a generation is in the log for good."""
+        effects = Effects()
+        effects.answers += (answer for about, answer in self._after if about is generation)
+        self._after = [each for each in self._after if each[0] is not generation]
+        if self._finishes(generation):
+            self.state = State.STABLE
+            given = {row.member_id: row.assignment for row in generation.members}
+            for member in self.roster.members.values():
+                member.assignment = given.get(member.member_id, b"")
+                member.hear(now_ms)
+                held, member.syncing = member.syncing, None
+                effects.answer(held, self._assigned(member))
+        return effects
+
+    def refused(self, generation: Generation, code: Code, *, now_ms: int) -> Effects:
+        """Hear that the log did not take a generation: whoever waited for it is told, and tries again."""
+        effects = Effects()
+        for about, (held, reply) in self._after:
+            if about is generation and isinstance(reply, JoinReply):
+                effects.answer(held, JoinReply(code, reply.member_id))
+        self._after = [each for each in self._after if each[0] is not generation]
+        if self._finishes(generation):
+            self._answer_syncs(code, now_ms, effects)
+            self._rebalance(now_ms, effects)
+        return effects
+
+    def _finishes(self, generation: Generation) -> bool:
+        """Take a generation as answered; tell whether it is the one that the group waits for."""
+        if generation is not self._completing:
+            return False
+        self._completing = None
+        self.version += 1
+        return self.state is State.COMPLETING
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def refuse_member(self, member_id: str, instance_id: str | None, generation: int) -> Code:
+        """Tell why a request of a member is refused, if it is: by who it is, then by its generation."""
+        code = self.roster.refuse(member_id, instance_id)
+        if code is Code.NONE and generation != self.generation:
+            return Code.ILLEGAL_GENERATION
+        return code
+
+    def refuse_commit(self, member_id: str, instance_id: str | None, generation: int) -> Code:
+        """Tell why a commit is refused, if it is."""
+        if generation < 0 and self.state is State.EMPTY:
+            return Code.NONE
+        if generation < 0 and not member_id and instance_id is None:
+            # Somebody from outside, while members are at work.
+            return Code.UNKNOWN_MEMBER_ID
+        code = self.refuse_member(member_id, instance_id, generation)
+        if code is Code.NONE and self.state is State.COMPLETING:
+            return Code.REBALANCE_IN_PROGRESS
+        return code
+
+    def subscribes(self, topic: str) -> bool:
+        """Tell whether a member reads a topic; where that cannot be told, a consumer group counts as reading it."""
+        if self.subscription is None:
+            return self.protocol_type == CONSUMER
+        return topic in self.subscription
+
+    # --- joining ----------------------------------------------------------------------------------------------------
+
+    def _has_room(self, member_id: str) -> bool:
+        if self.state is State.EMPTY:
+            return True
+        member = self.roster.members.get(member_id)
+        if self.state is State.PREPARING:
+            # Whoever comes first is in; so a group that was made smaller loses those who are slow to come back.
+            known = member is not None and member.joining is not None
+            return known or self.roster.waiting() < self._members_max
+        return member is not None or len(self.roster) < self._members_max
+
+    def _supports(self, joining: Joining) -> bool:
+        names = [name for name, _ in joining.protocols]
+        # Kafka holds a join that names a protocol twice for ever: its count of supporters never comes right.
+        if len(set(names)) != len(names):
+            return False
+        if self.state is State.EMPTY:
+            return bool(joining.protocol_type and names)
+        if joining.protocol_type != self.protocol_type:
+            return False
+        return not len(self.roster) or not self.roster.candidates().isdisjoint(names)
+
+    def _join_newcomer(
+        self, joining: Joining, held: object, now_ms: int, new_id: Callable[[], str], effects: Effects
+    ) -> None:
+        if joining.instance_id is not None:
+            member_id = f"{joining.instance_id}-{new_id()}"
+            known = self.roster.static(joining.instance_id)
+            if known is not None:
+                self._come_back(known, member_id, joining, held, now_ms, effects)
+                return
+        else:
+            member_id = f"{joining.client_id}-{new_id()}"
+            if joining.needs_id:
+                self.roster.pending[member_id] = now_ms + joining.session_timeout_ms
+                effects.answer(held, JoinReply(Code.MEMBER_ID_REQUIRED, member_id))
+                return
+        self._add(member_id, joining, held, now_ms, effects)
+
+    def _add(self, member_id: str, joining: Joining, held: object, now_ms: int, effects: Effects) -> None:
+        if not len(self.roster):
+            self.protocol_type = joining.protocol_type
+        member = Member(
+            member_id=member_id,
+            instance_id=joining.instance_id,
+            client_id=joining.client_id,
+            client_host=joining.client_host,
+            session_timeout_ms=joining.session_timeout_ms,
+            rebalance_timeout_ms=joining.rebalance_timeout_ms,
+            protocols=joining.protocols,
+            joining=held,
+            is_new=True,
+            deadline_ms=now_ms + NEW_MEMBER_MS,
+        )
+        self.roster.add(member)
+        self._newcomers = True
+        self._rebalance(now_ms, effects)
+
+    def _join_again(self, member: Member, joining: Joining, held: object, now_ms: int, effects: Effects) -> None:
+        # A leader that joins a stable group again asks for a rebalance: it has seen topics or partitions change.
+        follows = self.state is State.STABLE and member.member_id != self.roster.leader
+        if member.protocols == joining.protocols and (follows or self.state is State.COMPLETING):
+            effects.answer(held, self._joined(member))
+            return
+        self._update(member, joining, held, effects)
+        self._rebalance(now_ms, effects)
+
+    @staticmethod
+    def _update(member: Member, joining: Joining, held: object, effects: Effects) -> None:
+        # The client has given the older request up; without an answer it would keep its connection waiting.
+        effects.answer(member.joining, JoinReply(Code.REBALANCE_IN_PROGRESS, member.member_id))
+        member.joining = held
+        member.protocols = joining.protocols
+        member.session_timeout_ms = joining.session_timeout_ms
+        member.rebalance_timeout_ms = joining.rebalance_timeout_ms
+
+    def _come_back(
+        self, member: Member, member_id: str, joining: Joining, held: object, now_ms: int, effects: Effects
+    ) -> None:
+        """Let a static member that was started again go on where it was, under another id."""
+        effects.answer(member.joining, JoinReply(Code.FENCED_INSTANCE_ID, member.member_id))
+        effects.answer(member.syncing, SyncReply(Code.FENCED_INSTANCE_ID))
+        member.joining = member.syncing = None
+        leader_before = self.roster.leader
+        self.roster.rename(member, member_id)
+        member.client_id, member.client_host = joining.client_id, joining.client_host
+        self._update(member, joining, held, effects)
+        member.hear(now_ms)
+        if self.state is not State.STABLE or self.roster.choose() != self.protocol:
+            self._rebalance(now_ms, effects)
+            return
+        # Nothing else changes, so nobody else is disturbed; but the log must know its new id.
+        member.joining = None
+        reply = self._joined(member)
+        if not joining.can_skip_assignment:
+            # Taken for a follower, it asks for its part and does not assign anew.
+            reply = reply._replace(leader=leader_before or "", members=())
+        elif member_id == self.roster.leader:
+            reply = reply._replace(skip_assignment=True)
+        effects.append = self._made({each.member_id: each.assignment for each in self.roster.members.values()})
+        self._after.append((effects.append, Answer(held, reply)))
+
+    # --- the phases of a rebalance ----------------------------------------------------------------------------------
+
+    def _rebalance(self, now_ms: int, effects: Effects) -> None:
+        """Begin a join phase, or end the one under way if it has all that it waits for."""
+        if self.state is State.PREPARING:
+            self._end_join_phase_early(now_ms, effects)
+            return
+        if self.state is State.COMPLETING:
+            for member in self.roster.members.values():
+                member.assignment = b""
+            self._answer_syncs(Code.REBALANCE_IN_PROGRESS, now_ms, effects)
+        self._sync_deadline_ms = None
+        self._was_empty = self.state is State.EMPTY
+        self.state = State.PREPARING
+        patience_ms = self.roster.rebalance_timeout_ms()
+        if self._was_empty:
+            # More members usually follow the first within moments: one rebalance for all of them.
+            self._newcomers = False
+            self._delay_left_ms = max(patience_ms - self._initial_delay_ms, 0)
+            self._join_deadline_ms = now_ms + self._initial_delay_ms
+            if not self._initial_delay_ms:
+                self._complete(now_ms, effects)
+        elif self.roster.all_joined():
+            self._complete(now_ms, effects)
+        else:
+            self._join_deadline_ms = now_ms + patience_ms
+
+    def _end_join_phase_early(self, now_ms: int, effects: Effects) -> None:
+        if not self._was_empty and self.roster.all_joined():
+            self._complete(now_ms, effects)
+
+    def _end_join_phase(self, now_ms: int, effects: Effects) -> None:
+        if self._was_empty and self._newcomers and self._delay_left_ms:
+            self._newcomers = False
+            self._join_deadline_ms = now_ms + min(self._initial_delay_ms, self._delay_left_ms)
+            self._delay_left_ms = max(self._delay_left_ms - self._initial_delay_ms, 0)
+        else:
+            self._complete(now_ms, effects)
+
+    def _complete(self, now_ms: int, effects: Effects) -> None:
+        """End the join phase: whoever came is in the next generation."""
+        roster = self.roster
+        self.version += 1
+        self._join_deadline_ms = None
+        for member in list(roster.members.values()):
+            # A static member may come back within its session without anybody noticing.
+            if member.joining is None and member.instance_id is None:
+                self._remove(member, effects)
+        if len(roster) and not roster.elect():
+            self._join_deadline_ms = now_ms + max(roster.rebalance_timeout_ms(), 1)
+            return
+        self.generation += 1
+        self._completing = None
+        roster.unsynced = set(roster.members)
+        self.state = State.COMPLETING if len(roster) else State.EMPTY
+        self.protocol = roster.choose() if len(roster) else None
+        self._look_at_subscriptions()
+        if not len(roster):
+            effects.append = self._made({})
+            return
+        for member in roster.members.values():
+            held, member.joining = member.joining, None
+            member.is_new = False
+            member.hear(now_ms)
+            effects.answer(held, self._joined(member))
+        self._sync_deadline_ms = now_ms + roster.rebalance_timeout_ms()
+
+    def _end_sync_phase(self, now_ms: int, effects: Effects) -> None:
+        """Take out those who joined and never asked for their part."""
+        self._sync_deadline_ms = None
+        absent = [self.roster.members[member_id] for member_id in sorted(self.roster.unsynced)]
+        for member in absent:
+            self._remove(member, effects)
+        if absent:
+            self._after_removal(len(absent), now_ms, effects)
+
+    def _answer_syncs(self, code: Code, now_ms: int, effects: Effects) -> None:
+        for member in self.roster.members.values():
+            if member.syncing is not None:
+                effects.answer(member.syncing, SyncReply(code))
+                member.syncing = None
+                member.hear(now_ms)
+
+    def _remove(self, member: Member, effects: Effects) -> None:
+        # A client that is still there learns that it must join anew.
+        effects.answer(member.joining, JoinReply(Code.UNKNOWN_MEMBER_ID, ""))
+        effects.answer(member.syncing, SyncReply(Code.UNKNOWN_MEMBER_ID))
+        member.joining = member.syncing = None
+        self.roster.remove(member)
+
+    def _after_removal(self, lost: int, now_ms: int, effects: Effects) -> None:
+        """Go on without them; an id that had not joined yet is missed only by a join phase that waits for it."""
+        self.version += 1
+        if self.state is State.PREPARING:
+            self._end_join_phase_early(now_ms, effects)
+        elif lost:
+            self._rebalance(now_ms, effects)
+
+    # --- what is said of it -----------------------------------------------------------------------------------------
+
+    def _look_at_subscriptions(self) -> None:
+        self.subscription = self.roster.subscribed(self.protocol) if self.protocol_type == CONSUMER else None
+
+    def _made(self, assignments: dict[str, bytes]) -> Generation:
+        """Return this generation as the log keeps it."""
+        return Generation(
+            protocol_type=self.protocol_type or "",
+            generation=self.generation,
+            protocol=self.protocol,
+            leader=self.roster.leader,
+            members=self.roster.rows(self.protocol, assignments),
+        )
+
+    def _assigned(self, member: Member) -> SyncReply:
+        return SyncReply(Code.NONE, self.protocol_type, self.protocol, member.assignment)
+
+    def _joined(self, member: Member) -> JoinReply:
+        roster = self.roster
+        listed = ((each.member_id, each.instance_id, each.metadata(self.protocol)) for each in roster.members.values())
+        return JoinReply(
+            code=Code.NONE,
+            member_id=member.member_id,
+            generation=self.generation,
+            protocol_type=self.protocol_type,
+            protocol=self.protocol,
+            leader=roster.leader or "",
+            members=tuple(listed) if member.member_id == roster.leader else (),
+        )

@@ -1,0 +1,110 @@
+"""What admin tools are told of groups: ListGroups and DescribeGroups. Pure answers over what a group looks like now."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
+
+from offsetd.coordinator.member import Member
+from offsetd.coordinator.membership import Membership, State
+from offsetd.record import Generation
+from protocol.describe_groups import (
+    OPERATIONS_UNASKED,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    DescribeGroupsResponseGroup,
+    DescribeGroupsResponseMember,
+)
+from protocol.errors import Code
+from protocol.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
+
+#: The only kind of group there is: the other kinds have protocols of their own.
+CLASSIC: Final = "classic"
+#: What Kafka answers for the operations that somebody may do where no ACLs are set.
+_GROUP_OPERATIONS: Final = 3400
+#: The first version in which a group that is not there is an error, and not only Dead.
+_NOT_FOUND_SINCE: Final = 6
+
+
+class GroupView(NamedTuple):
+    """A group as it is shown: its membership in memory, or what the log holds of one that has no members."""
+
+    state: State
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[Member, ...] = ()
+
+
+def view_of(membership: Membership | None, stored: Generation | None) -> GroupView:
+    """Return how a group that exists is shown."""
+    if membership is None:
+        return GroupView(State.EMPTY, "" if stored is None else stored.protocol_type)
+    return GroupView(
+        membership.state,
+        membership.protocol_type or "",
+        membership.protocol or "",
+        tuple(membership.roster.members.values()),
+    )
+
+
+def answer_list_groups(request: ListGroupsRequest, groups: Iterable[tuple[str, GroupView]]) -> ListGroupsResponse:
+    """List the groups that the filters let through; a filter without entries lets all through."""
+    states = {state.strip().lower() for state in request.states_filter}
+    types = {kind.strip().lower() for kind in request.types_filter}
+    if types and CLASSIC not in types:
+        return ListGroupsResponse()
+    return ListGroupsResponse(
+        groups=tuple(
+            ListGroupsResponseGroup(
+                group_id=group_id,
+                protocol_type=view.protocol_type,
+                group_state=view.state.value,
+                group_type=CLASSIC,
+            )
+            for group_id, view in groups
+            if not states or view.state.value.lower() in states
+        )
+    )
+
+
+def answer_describe_groups(
+    request: DescribeGroupsRequest, *, version: int, lookup: Callable[[str], tuple[Code, GroupView | None]]
+) -> DescribeGroupsResponse:
+    """Describe each group that was asked for, as often as it was asked for."""
+    operations = _GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNASKED
+    return DescribeGroupsResponse(
+        groups=tuple(_describe(group_id, *lookup(group_id), version, operations) for group_id in request.groups)
+    )
+
+
+def _describe(
+    group_id: str, code: Code, view: GroupView | None, version: int, operations: int
+) -> DescribeGroupsResponseGroup:
+    if code is not Code.NONE:
+        return DescribeGroupsResponseGroup(error_code=code, group_id=group_id)
+    if view is None:
+        missing = version >= _NOT_FOUND_SINCE
+        return DescribeGroupsResponseGroup(
+            error_code=Code.GROUP_ID_NOT_FOUND if missing else Code.NONE,
+            error_message=f"Group {group_id} not found." if missing else None,
+            group_id=group_id,
+            group_state=State.DEAD.value,
+        )
+    stable = view.state is State.STABLE
+    return DescribeGroupsResponseGroup(
+        group_id=group_id,
+        group_state=view.state.value,
+        protocol_type=view.protocol_type,
+        protocol_data=view.protocol if stable else "",
+        members=tuple(
+            DescribeGroupsResponseMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                # Between two generations nothing has been chosen that this could be the metadata for.
+                member_metadata=member.metadata(view.protocol) if stable else b"",
+                member_assignment=member.assignment,
+            )
+            for member in view.members
+        ),
+        authorized_operations=operations,
+    )

@@ -1,0 +1,84 @@
+"""What an operator may remove: single offsets of a group, and whole groups. Pure; whether it is wise is not asked."""
+
+from collections.abc import Callable
+from struct import Struct
+from typing import NamedTuple
+
+from offsetd.coordinator.membership import Membership, State
+from offsetd.coordinator.subscription import CONSUMER
+from offsetd.coordinator.topics import Topics
+from offsetd.table import Group
+from protocol.errors import Code
+from protocol.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+
+class Removal(NamedTuple):
+    """The reply, and the partitions whose offsets go, packed by topic."""
+
+    reply: OffsetDeleteResponse
+    topics: tuple[tuple[str, bytes], ...] = ()
+
+
+def refuse_group_removal(*, exists: bool, membership: Membership | None) -> Code:
+    """Tell why a whole group may not be removed, if it may not."""
+    if not exists:
+        return Code.GROUP_ID_NOT_FOUND
+    if membership is not None and membership.state is not State.EMPTY:
+        return Code.NON_EMPTY_GROUP
+    return Code.NONE
+
+
+def decide_offset_delete(
+    request: OffsetDeleteRequest,
+    *,
+    exists: bool,
+    membership: Membership | None,
+    held: Callable[[str, int], bool],
+    topics: Topics,
+) -> Removal:
+    """Decide which offsets go; `held` tells whether a partition has one, or may have one when all is settled."""
+    code = _refuse_offset_delete(request, exists=exists, membership=membership)
+    if code is not Code.NONE:
+        return Removal(OffsetDeleteResponse(error_code=code))
+    results = []
+    removed: dict[str, list[int]] = {}
+    for topic in request.topics:
+        read = membership is not None and membership.subscribes(topic.name)
+        answers = []
+        for row in topic.partitions:
+            partition = row.partition_index
+            if not topics.has(topic.name, partition):
+                refusal = Code.UNKNOWN_TOPIC_OR_PARTITION
+            elif read:
+                refusal = Code.GROUP_SUBSCRIBED_TO_TOPIC
+            else:
+                refusal = Code.NONE
+                if held(topic.name, partition):
+                    removed.setdefault(topic.name, []).append(partition)
+            answers.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=refusal))
+        results.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(answers)))
+    packed = tuple((name, Struct(f">{len(some)}i").pack(*some)) for name, some in removed.items())
+    return Removal(OffsetDeleteResponse(topics=tuple(results)), packed)
+
+
+def _refuse_offset_delete(request: OffsetDeleteRequest, *, exists: bool, membership: Membership | None) -> Code:
+    if not request.group_id:
+        return Code.INVALID_GROUP_ID
+    if not exists:
+        return Code.GROUP_ID_NOT_FOUND
+    if membership is not None and membership.state is not State.EMPTY and membership.protocol_type != CONSUMER:
+        # What members of another kind read is not known here, so nothing of theirs is touched.
+        return Code.NON_EMPTY_GROUP
+    return Code.NONE
+
+
+def has_offset(group: Group | None) -> Callable[[str, int], bool]:
+    """Return the question whether a group, as it is applied, has an offset of a partition."""
+    if group is None:
+        return lambda _topic, _partition: False
+    return lambda topic, partition: group.get(topic, partition) is not None
