@@ -263,9 +263,11 @@ class Connection(asyncio.Protocol):
 
     def held_bytes(self) -> int:
         """Return the memory that this connection holds, but for its commits, which outlive it."""
-        held = self.stuck_bytes()
-        if self.turns.queue:
-            held += sum(turn.held_bytes for turn in self.turns.queue if not isinstance(turn, Waiter))
+        queue = self.turns.queue
+        transport = self._transport
+        held = self._buffered if transport is None else self._buffered + transport.get_write_buffer_size()
+        if queue:
+            held += sum(turn.held_bytes for turn in queue if not isinstance(turn, Waiter))
         return held
 
     def close(self, reason: str, detail: str) -> None:

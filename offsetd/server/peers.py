@@ -201,12 +201,16 @@ class Peers:
         """Once a second: end the silent and the stuck, let the others go on."""
         now = self.now()
         limits = self._limits
+        # The moments before which it was too long ago: there may be ten thousand peers to hold against them.
+        frame_before = now - limits.frame_read_ms_max / 1000
+        unsent_before = now - limits.reply_write_ms_max / 1000
+        received_before = now - limits.idle_ms_max / 1000
         for peer in list(self._open):
-            if peer.frame_since and (now - peer.frame_since) * 1000 > limits.frame_read_ms_max:
+            if peer.frame_since and peer.frame_since < frame_before:
                 peer.close("frame_timeout", f"a request was not whole after {limits.frame_read_ms_max} ms")
-            elif peer.unsent_since and (now - peer.unsent_since) * 1000 > limits.reply_write_ms_max:
+            elif peer.unsent_since and peer.unsent_since < unsent_before:
                 peer.close("write_timeout", f"replies were not read for {limits.reply_write_ms_max} ms")
-            elif (now - peer.received_at) * 1000 > limits.idle_ms_max and not peer.is_waiting():
+            elif peer.received_at < received_before and not peer.is_waiting():
                 peer.close("idle", f"nothing was received for {limits.idle_ms_max} ms")
         self._relieve()
         self._loud.flush(int(now * 1000))
