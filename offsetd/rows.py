@@ -7,8 +7,9 @@ from typing import Any
 
 import msgpack
 
+from offsetd.group import ABSENT, ABSENT_MS, ROW_BYTES, Group
 from offsetd.record import Who, read_generation
-from offsetd.table import ABSENT, ABSENT_MS, ROW_BYTES, WHOS_MAX, Group, SlotTable, known_who
+from offsetd.table import WHOS_MAX, SlotTable, known_who
 
 
 def checkpoint_rows(group: Group) -> Iterator[tuple[str, bytes]]:

@@ -9,7 +9,7 @@ from typing import Final
 STRING_BYTES_MAX: Final = 0x7FFF
 """Kafka's own limit of a string, also where a varint could say more."""
 
-REQUEST_ELEMENTS_MAX: Final = 250_000
+REQUEST_ELEMENTS_MAX: Final = 100_000
 """Elements of all arrays of one request: the partitions of the largest clusters, and some more.
 
 An empty element takes a byte or two on the wire and fifty times that in memory.

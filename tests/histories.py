@@ -6,6 +6,7 @@ from typing import TypeAlias
 
 from hypothesis import strategies as st
 
+from offsetd.group import Group, Offset
 from offsetd.record import (
     Reason,
     TopicOffsets,
@@ -15,7 +16,7 @@ from offsetd.record import (
     encode_tombstone,
     encode_touch,
 )
-from offsetd.table import Group, Offset, SlotTable, TopicIndex
+from offsetd.table import SlotTable, TopicIndex
 
 INT64_MIN = -(1 << 63)
 SLOTS = 3

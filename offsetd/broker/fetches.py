@@ -12,8 +12,8 @@ from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn, Turns
 from offsetd.coordinator.fetch import Lookup, answer_fetch, groups_asked, is_longer
 from offsetd.coordinator.slices import SLICE_ROWS, Slices, fetch_in_slices
+from offsetd.group import Group
 from offsetd.observed import Observed
-from offsetd.table import Group
 from protocol.api import OFFSET_FETCH, decode_request, encode_response
 from protocol.errors import Code
 from protocol.header import RequestHeader

@@ -6,8 +6,9 @@ from enum import Enum
 from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX
 from offsetd.coordinator.slot import slot_of
 from offsetd.failpoint import held
+from offsetd.group import Group
 from offsetd.log import Log
-from offsetd.table import Group, SlotTable, TopicIndex
+from offsetd.table import SlotTable, TopicIndex
 from protocol.errors import Code
 
 

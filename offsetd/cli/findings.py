@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from offsetd.group import Offset
 from offsetd.journal.directory import BrokerDirectory, Identity
 from offsetd.journal.dump import iso
 from offsetd.journal.loss import Loss, LostOffset
@@ -9,7 +10,6 @@ from offsetd.journal.plan import Plan
 from offsetd.journal.survey import Survey
 from offsetd.journal.verify import Verification
 from offsetd.logs import escaped
-from offsetd.table import Offset
 
 
 def verification_lines(done: Verification, directory: BrokerDirectory, identity: Identity) -> Iterator[str]:

@@ -9,8 +9,9 @@ from offsetd.coordinator.limits import GROUP_ID_BYTES_MAX, Limits
 from offsetd.coordinator.membership import Membership
 from offsetd.coordinator.slot import utf16_units
 from offsetd.coordinator.topics import Topics, is_legal
+from offsetd.group import ABSENT_MS, ROW_BYTES, Group
 from offsetd.record import TopicOffsets
-from offsetd.table import ABSENT_MS, ROW_BYTES, Group, run_start
+from offsetd.table import run_start
 from protocol.errors import Code
 from protocol.offset_commit import (
     OffsetCommitRequest,

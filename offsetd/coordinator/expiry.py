@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from offsetd.coordinator.membership import Membership, State
 from offsetd.coordinator.subscription import CONSUMER
-from offsetd.table import ROW_BYTES, Group, SlotTable
+from offsetd.group import ROW_BYTES, Group
+from offsetd.table import SlotTable
 
 #: How far wall and monotonic time may drift apart between two looks before it counts as a jump.
 JUMP_MS = 60_000

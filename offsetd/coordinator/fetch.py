@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from offsetd.table import Group, Offset
+from offsetd.group import Group, Offset
 from protocol.errors import Code
 from protocol.offset_fetch import (
     OffsetFetchRequest,

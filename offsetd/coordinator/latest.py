@@ -7,7 +7,8 @@ which groups have changed since somebody last asked, and only they are looked at
 from collections.abc import Iterator, Sequence
 from struct import Struct
 
-from offsetd.table import ABSENT_MS, ROW_BYTES, Group, TopicIndex
+from offsetd.group import ABSENT_MS, ROW_BYTES, Group
+from offsetd.table import TopicIndex
 
 #: Metadata lists at most this many partitions of a topic, whatever number a commit has named; ends need no more either.
 LISTED_PARTITIONS_MAX = 10_000

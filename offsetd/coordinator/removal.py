@@ -7,7 +7,7 @@ from typing import NamedTuple
 from offsetd.coordinator.membership import Membership, State
 from offsetd.coordinator.subscription import CONSUMER
 from offsetd.coordinator.topics import Topics
-from offsetd.table import Group
+from offsetd.group import Group
 from protocol.errors import Code
 from protocol.offset_delete import (
     OffsetDeleteRequest,

@@ -5,7 +5,7 @@ from itertools import islice
 
 from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked, rows_of
 from offsetd.coordinator.latest import Latest
-from offsetd.table import Group
+from offsetd.group import Group
 from protocol.api import METADATA, OFFSET_FETCH
 from protocol.errors import Code
 from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic

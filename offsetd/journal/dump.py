@@ -12,12 +12,13 @@ from pathlib import Path
 from struct import Struct
 from typing import Any, Final, TypeAlias
 
+from offsetd.group import Group
 from offsetd.journal.batch import Batch
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.segment import walk
 from offsetd.record import Entry, Generation, Kind, Reason, Who, decode_entries, read_generation, record_count
 from offsetd.rows import restore
-from offsetd.table import Group, SlotTable, TopicIndex
+from offsetd.table import SlotTable, TopicIndex
 
 Line: TypeAlias = dict[str, Any]
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
+from offsetd.group import Offset
 from offsetd.journal.batch import Batch
 from offsetd.journal.directory import BrokerDirectory, Identity
 from offsetd.journal.examine import Candidate, Question, examine_whole, later_batches
@@ -18,7 +19,7 @@ from offsetd.journal.segment import read_batches, segment_number
 from offsetd.journal.view import viewed
 from offsetd.record import Entry, Kind, decode_entries
 from offsetd.rows import restore
-from offsetd.table import Offset, SlotTable, TopicIndex, apply
+from offsetd.table import SlotTable, TopicIndex, apply
 
 _Rows: TypeAlias = dict[tuple[str, str, int], Offset]
 

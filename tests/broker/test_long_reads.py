@@ -11,7 +11,7 @@ from offsetd.broker.turns import Turns
 from offsetd.coordinator.fetch import answer_fetch, is_longer
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.slices import SLICE_ROWS, fetch_in_slices
-from offsetd.table import Group
+from offsetd.group import Group
 from protocol.api import OFFSET_FETCH, encode_response
 from protocol.errors import Code
 from protocol.list_offsets import ListOffsetsRequest, ListOffsetsRequestPartition, ListOffsetsRequestTopic

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.shape import SHAPES_BYTES_MAX, Shape, Shapes
 from offsetd.coordinator.topics import KnownTopic
+from offsetd.group import Group
 from offsetd.record import Kind, TopicOffsets, Who
-from offsetd.table import Group
 from protocol.api import OFFSET_COMMIT, encode_request
 from protocol.metadata import MetadataRequest, MetadataRequestTopic
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic

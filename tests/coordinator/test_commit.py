@@ -7,8 +7,9 @@ import pytest
 from offsetd.coordinator.commit import Decision, decide_commit, refuse_commit, unchanged_since
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import KnownTopic, Topics
+from offsetd.group import Group
 from offsetd.record import Who
-from offsetd.table import Group, SlotTable, TopicIndex, apply_commit
+from offsetd.table import SlotTable, TopicIndex, apply_commit
 from protocol.errors import Code
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 

@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from offsetd.coordinator.fetch import answer_fetch
+from offsetd.group import Group
 from offsetd.record import TopicOffsets, Who
-from offsetd.table import Group, SlotTable, TopicIndex, apply_commit
+from offsetd.table import SlotTable, TopicIndex, apply_commit
 from protocol.errors import Code
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopic
 

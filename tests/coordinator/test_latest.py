@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from offsetd.coordinator.latest import LISTED_PARTITIONS_MAX, Latest
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import Topics
+from offsetd.group import Group
 from offsetd.record import Reason, TopicOffsets, Who, decode_entries, encode_group_tombstone, encode_tombstone
 from offsetd.rows import checkpoint_rows, restore
-from offsetd.table import Group, SlotTable, TopicIndex, apply, apply_commit
+from offsetd.table import SlotTable, TopicIndex, apply, apply_commit
 from tests.histories import SLOTS, TOPICS, Step, encode, slot_of, steps
 
 NO_END = (1 << 63) - 1
