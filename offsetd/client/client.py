@@ -1,15 +1,19 @@
 """The client: one object for any number of groups, on the loop that made it."""
 
 import asyncio
-from collections.abc import Iterable, Mapping
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
 from random import Random
 from ssl import SSLContext
 from types import TracebackType
 from typing import Self, TypeVar
 
 from offsetd import __version__
-from offsetd.client import fetches
+from offsetd.client import deletions, fetches
 from offsetd.client.address import Address, parse_bootstrap
+from offsetd.client.assignment.plan import Assignor
+from offsetd.client.assignment.range import Range
+from offsetd.client.assignment.round_robin import RoundRobin
 from offsetd.client.commits import Commits
 from offsetd.client.connection import Connection, open_connection
 from offsetd.client.connections import Connections
@@ -18,8 +22,11 @@ from offsetd.client.errors import Closed
 from offsetd.client.group import Group
 from offsetd.client.keeper import Keeper
 from offsetd.client.limits import Limits
+from offsetd.client.member import Member
+from offsetd.client.member_options import Callback, Callbacks, Timing, ignore
 from offsetd.client.persistence import Persistence, Sleep
 from offsetd.client.position import Committed, Offsets, TopicPartition, checked_offsets, checked_string
+from offsetd.client.topic_filter import Topics
 
 K = TypeVar("K", bound=Keeper)
 
@@ -54,7 +61,7 @@ class Client:
         self.client_id = checked_string(client_id, "client id")
         self._ssl = ssl
         self._random = random or Random()  # noqa: S311  # it spreads load and hides nothing
-        self._connections = self.new_connections()
+        self._connections = Connections(self._open)
         self._discovery = Discovery(parse_bootstrap(bootstrap), self._connections, random=self._random)
         self._persistence = Persistence(limits=self.limits, random=self._random, sleep=sleep)
         self._commits = Commits(
@@ -63,6 +70,7 @@ class Client:
             persistence=self._persistence,
             limits=self.limits,
         )
+        self._members: weakref.WeakSet[Member] = weakref.WeakSet()
         self._closed = False
 
     async def __aenter__(self) -> Self:
@@ -74,7 +82,8 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections. Calls that are still under way end with `Closed`."""
+        """Let members leave, and close all connections. Calls that are still under way end with `Closed`."""
+        await asyncio.gather(*(member.close() for member in list(self._members)), return_exceptions=True)
         self._closed = True
         await self._commits.close()
         await self._connections.close()
@@ -126,6 +135,26 @@ class Client:
             timeout_s=timeout_s,
         )
 
+    async def delete(
+        self, group: str, partitions: Iterable[tuple[str, int]], *, timeout_s: float | None = None
+    ) -> None:
+        """Delete the offsets of partitions; those that had none are none the worse for it.
+
+        Raises:
+            PartitionsRefused: members of the group read the topic; the other partitions' are deleted.
+            Refused: there is no such group, or it may not be changed.
+            Unavailable: as in `commit`.
+        """
+        self._check(group)
+        deletion = deletions.Deletion(group, partitions)
+        await self._persistence.run(
+            lambda: deletion.attempt(self._discovery, self._connections),
+            action=deletions.ACTION,
+            group=group,
+            changes=True,
+            timeout_s=timeout_s,
+        )
+
     def group(self, group: str) -> Group:
         """Return one group, whose offsets can then be committed and fetched without naming it."""
         return Group(self, group)
@@ -138,11 +167,49 @@ class Client:
         """
         return discipline(self.group(group), first_offset=first_offset)
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    def member(
+        self,
+        group: str,
+        topics: Topics,
+        *,
+        on_assigned: Callback = ignore,
+        on_revoked: Callback = ignore,
+        on_lost: Callback = ignore,
+        assignors: Sequence[Assignor] = (Range(), RoundRobin()),
+        instance_id: str | None = None,
+        streams: int = 1,
+        timing: Timing | None = None,
+    ) -> Member:
+        """Return a member of a group, which joins it in an ``async with`` block and leaves at its end.
 
-    def new_connections(self) -> Connections:
-        """Return connections made the way of this client, which share none with it."""
-        return Connections(self._open)
+        Args:
+            topics: names, or a `WhiteList` or `BlackList`, which follow topics as they come and go.
+            on_assigned: called with all partitions that it has now, which may be none.
+            on_revoked: called before others get them: finish, and commit.
+            on_lost: called when others may have them already: drop what is unfinished.
+            assignors: what it can assign by, the best first; a group takes one that all its members know.
+            instance_id: a name that survives restarts: back under it within its session, it keeps its partitions.
+            streams: how many readers work side by side in it; range and round robin count each.
+        """
+        self._check(group)
+        member = Member(
+            self.group(group),
+            topics,
+            assignors=assignors,
+            instance_id=instance_id,
+            streams=streams,
+            callbacks=Callbacks(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost),
+            timing=timing or Timing(),
+            discovery=self._discovery,
+            # A join that is held would hold up the replies to everything behind it.
+            connections=Connections(self._open),
+            commits=self._commits,
+            persistence=self._persistence,
+        )
+        self._members.add(member)
+        return member
+
+    # --- inside -----------------------------------------------------------------------------------------------------
 
     async def _open(self, address: Address) -> Connection:
         return await open_connection(

@@ -52,6 +52,10 @@ class Connections:
         for task in opening:
             task.cancel()
         await asyncio.gather(*opening, return_exceptions=True)
+        await self.drop()
+
+    async def drop(self) -> None:
+        """Close those that are open; whoever asks next gets a new one."""
         connections = list(self._open.values())
         self._open.clear()
         await asyncio.gather(*(connection.close() for connection in connections if connection.is_open))

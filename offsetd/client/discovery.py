@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from offsetd.client.address import Address
 from offsetd.client.connections import Connections
@@ -18,7 +18,9 @@ from protocol.find_coordinator import (
 
 R = TypeVar("R", bound=Response)
 
-_GROUP_KEY = 0
+#: Small enough that neither a request nor, with some thousand offsets a group, its reply is too large for anybody.
+GROUPS_PER_REQUEST_MAX: Final = 500
+_GROUP_KEY: Final = 0
 
 
 class Discovery:
@@ -43,19 +45,22 @@ class Discovery:
     async def coordinators(self, groups: Iterable[str]) -> dict[str, Address]:
         """Return the addresses of the coordinators of several groups; raises as `coordinator` does."""
         wanted = tuple(dict.fromkeys(groups))
-        missing = tuple(group for group in wanted if group not in self._known)
-        if missing:
-            asked = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=missing)
-            reply, address = await self.ask_anybody(asked, FindCoordinatorResponse)
-            rows = {row.key: row for row in reply.coordinators}
-            try:
-                for group in missing:
-                    self._known[group] = _address_of(group, rows.get(group), address)
-            except Transient:
-                # This one does not know; the next attempt asks another.
-                self._first = (self._first + 1) % len(self._bootstrap)
-                raise
+        missing = [group for group in wanted if group not in self._known]
+        for start in range(0, len(missing), GROUPS_PER_REQUEST_MAX):
+            await self._find(missing[start : start + GROUPS_PER_REQUEST_MAX])
         return {group: self._known[group] for group in wanted}
+
+    async def _find(self, groups: list[str]) -> None:
+        asked = FindCoordinatorRequest(key_type=_GROUP_KEY, coordinator_keys=tuple(groups))
+        reply, address = await self.ask_anybody(asked, FindCoordinatorResponse)
+        rows = {row.key: row for row in reply.coordinators}
+        try:
+            for group in groups:
+                self._known[group] = _address_of(group, rows.get(group), address)
+        except Transient:
+            # This one does not know; the next attempt asks another.
+            self._first = (self._first + 1) % len(self._bootstrap)
+            raise
 
     def forget(self, group: str, address: Address) -> None:
         """Hear that this is not, or not any more, a group's coordinator."""

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from offsetd.client.address import Address
 from offsetd.client.connections import Connections
-from offsetd.client.discovery import Discovery
+from offsetd.client.discovery import GROUPS_PER_REQUEST_MAX, Discovery
 from offsetd.client.errors import refusal
 from offsetd.client.position import Committed, TopicPartition, checked_partitions
 from offsetd.client.transient import Busy, ConnectionFailed, Transient, is_transient, moved
@@ -52,7 +52,11 @@ class Fetch:
         for group, address in (await discovery.coordinators(missing)).items():
             by_address.setdefault(address, []).append(group)
         outcomes = await asyncio.gather(
-            *(self._ask(discovery, connections, address, groups) for address, groups in by_address.items()),
+            *(
+                self._ask(discovery, connections, address, groups[start : start + GROUPS_PER_REQUEST_MAX])
+                for address, groups in by_address.items()
+                for start in range(0, len(groups), GROUPS_PER_REQUEST_MAX)
+            ),
             return_exceptions=True,
         )
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]

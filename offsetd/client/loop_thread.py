@@ -33,7 +33,7 @@ class LoopThread:
             Closed: `stop` came first.
         """
         try:
-            future = self._submit(coroutine)
+            future = self.submit(coroutine)
         except BaseException:
             # Or its author would be told that nobody ever awaited it.
             coroutine.close()
@@ -46,6 +46,22 @@ class LoopThread:
             future.cancel()
             raise
 
+    def submit(self, coroutine: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        """Run a coroutine on the loop, and wait for nothing; raises as `run` does."""
+        if os.getpid() != self._pid:
+            raise RuntimeError("this client was made by the process that forked this one: make a new one here")
+        if self.is_here:
+            raise RuntimeError("a blocking call was made on the client's own loop, which it would wait for")
+        with self._lock:
+            if self._stopped:
+                raise Closed
+            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether the caller runs on this loop."""
+        return threading.current_thread() is self._thread
+
     def stop(self, clean_up: Callable[[], Awaitable[None]]) -> None:
         """Run a last coroutine, end what is left, and the thread. Only the first call does anything."""
         with self._lock:
@@ -55,19 +71,9 @@ class LoopThread:
             self._stopped = True
         last = asyncio.run_coroutine_threadsafe(self._end(clean_up), self._loop)
         last.add_done_callback(lambda _: self._loop.call_soon_threadsafe(self._loop.stop))
-        if threading.current_thread() is not self._thread:
+        if not self.is_here:
             last.result(_STOP_SECONDS_MAX)
             self._thread.join(_STOP_SECONDS_MAX)
-
-    def _submit(self, coroutine: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
-        if os.getpid() != self._pid:
-            raise RuntimeError("this client was made by the process that forked this one: make a new one here")
-        if threading.current_thread() is self._thread:
-            raise RuntimeError("a blocking call was made on the client's own loop, which it would wait for")
-        with self._lock:
-            if self._stopped:
-                raise Closed
-            return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     async def _end(self, clean_up: Callable[[], Awaitable[None]]) -> None:
         try:

@@ -13,9 +13,14 @@ from protocol.api import (
     API_VERSIONS,
     APIS,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
     METADATA,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
+    SYNC_GROUP,
     Request,
     Response,
     decode_request,
@@ -28,6 +33,9 @@ from protocol.find_coordinator import (
     FindCoordinatorResponse,
     FindCoordinatorResponseCoordinator,
 )
+from protocol.heartbeat import HeartbeatRequest, HeartbeatResponse
+from protocol.join_group import JoinGroupRequest, JoinGroupResponse, JoinGroupResponseMember
+from protocol.leave_group import LeaveGroupRequest, LeaveGroupResponse, LeaveGroupResponseMember
 from protocol.metadata import MetadataRequest, MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from protocol.offset_commit import (
     OffsetCommitRequest,
@@ -35,6 +43,7 @@ from protocol.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from protocol.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -42,6 +51,7 @@ from protocol.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
+from protocol.sync_group import SyncGroupRequest, SyncGroupResponse
 
 WAIT_SECONDS = 60.0
 
@@ -66,7 +76,7 @@ class Hold:
 
 
 #: What a test can put in the place of an answer: a refusal, a reply of its own, bytes as they are, or an act.
-Act: TypeAlias = Code | Response | bytes | Close | Silence | Hold
+Act: TypeAlias = Code | Response | bytes | Close | Silence | Hold | Callable[[Any], Response]
 
 #: Offset, metadata and leader epoch by group and partition; brokers may share one.
 Table: TypeAlias = dict[tuple[str, str, int], tuple[int, str, int]]
@@ -86,8 +96,8 @@ class ScriptedBroker:
     api_versions: tuple[ApiVersionsResponseApiKey, ...] = tuple(
         ApiVersionsResponseApiKey(api.key, api.min_version, api.max_version) for api in APIS.values()
     )
-    # Answers an API that is not known here.
-    otherwise: Callable[[Request], Response] | None = None
+    # Every join makes a generation of whoever joins, and of nobody else.
+    generation: int = 0
     _acts: dict[int, deque[Act]] = field(default_factory=dict)
     _server: asyncio.Server | None = None
     _talks: set["asyncio.Task[None]"] = field(default_factory=set)
@@ -172,8 +182,11 @@ class ScriptedBroker:
                 return encode_response(key, version, number, self._refuse(request, code))
             case None:
                 pass
-            case reply:
+            case tuple() as reply:
                 return encode_response(key, version, number, reply)
+            case make:
+                assert callable(make)
+                return encode_response(key, version, number, make(request))
         return encode_response(key, version, number, self._serve(request))
 
     # --- as a broker would ------------------------------------------------------------------------------------------
@@ -195,8 +208,42 @@ class ScriptedBroker:
             case MetadataRequest():
                 names = self.topics if request.topics is None else [topic.name or "" for topic in request.topics]
                 return MetadataResponse(topics=tuple(self._topic(name) for name in names))
-        assert self.otherwise is not None, request
-        return self.otherwise(request)
+            case JoinGroupRequest():
+                self.generation += 1
+                return self.joined(request, request.member_id or f"m-{self.generation}")
+            case SyncGroupRequest():
+                parts = {each.member_id: each.assignment for each in request.assignments}
+                return SyncGroupResponse(
+                    protocol_type="consumer",
+                    protocol_name=request.protocol_name,
+                    assignment=parts.get(request.member_id, b""),
+                )
+            case HeartbeatRequest():
+                return HeartbeatResponse()
+            case LeaveGroupRequest():
+                rows = (LeaveGroupResponseMember(member_id=each.member_id) for each in request.members)
+                return LeaveGroupResponse(members=tuple(rows))
+            case OffsetDeleteRequest():
+                for each in request.topics:
+                    for partition in each.partitions:
+                        self.table.pop((request.group_id, each.name, partition.partition_index), None)
+                return OffsetDeleteResponse()
+        raise AssertionError(f"no answer to {request}")
+
+    def joined(self, request: JoinGroupRequest, member_id: str, *others: JoinGroupResponseMember) -> JoinGroupResponse:
+        """Return the answer to a join that makes its sender the leader."""
+        protocol = request.protocols[0]
+        own = JoinGroupResponseMember(
+            member_id=member_id, group_instance_id=request.group_instance_id, metadata=protocol.metadata
+        )
+        return JoinGroupResponse(
+            generation_id=self.generation,
+            protocol_type="consumer",
+            protocol_name=protocol.name,
+            leader=member_id,
+            member_id=member_id,
+            members=(own, *others),
+        )
 
     def _refuse(self, request: Request, code: Code) -> Response:
         match request:
@@ -207,6 +254,14 @@ class ScriptedBroker:
                 return _commit_reply(request, code)
             case OffsetFetchRequest():
                 return self._fetch_reply(request, code)
+            case JoinGroupRequest():
+                return JoinGroupResponse(error_code=code, member_id=request.member_id or "given", protocol_name="")
+            case SyncGroupRequest():
+                return SyncGroupResponse(error_code=code)
+            case HeartbeatRequest():
+                return HeartbeatResponse(error_code=code)
+            case OffsetDeleteRequest():
+                return OffsetDeleteResponse(error_code=code)
         raise AssertionError(f"no refusal of {request}")
 
     def _coordinator(self, key: str) -> FindCoordinatorResponseCoordinator:
@@ -288,10 +343,15 @@ def client_of(*brokers: ScriptedBroker, limits: Limits = QUICK, **arguments: Any
 
 __all__ = [
     "FIND_COORDINATOR",
+    "HEARTBEAT",
+    "JOIN_GROUP",
+    "LEAVE_GROUP",
     "METADATA",
     "OFFSET_COMMIT",
+    "OFFSET_DELETE",
     "OFFSET_FETCH",
     "QUICK",
+    "SYNC_GROUP",
     "Close",
     "Hold",
     "ScriptedBroker",

@@ -4,6 +4,7 @@ import pytest
 
 from offsetd.client import Committed, NotAuthorized, Refused, Unavailable
 from protocol.errors import Code
+from protocol.find_coordinator import FindCoordinatorRequest
 from protocol.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchResponse,
@@ -44,6 +45,23 @@ async def test_many_groups_are_asked_for_in_one_request_per_coordinator() -> Non
             assert list(found) == list(asked)
             assert (found["billing"], found["audit"]) == ({BILLS: Committed(6)}, {ORDERS: Committed(7)})
             assert [len(each.of(OffsetFetchRequest)) for each in (broker, other)] == [1, 1]
+
+
+async def test_very_many_groups_are_asked_for_in_several_requests() -> None:
+    async with scripted() as [broker], client_of(broker) as client:
+        hold_some(broker)
+        found = await client.fetch_groups({"billing": None, **{f"group-{number}": None for number in range(1200)}})
+
+        assert len(found) == 1201
+        assert found["billing"] == {ORDERS: Committed(5, "note", 3), BILLS: Committed(6)}
+        assert [len(request.groups) for request in broker.of(OffsetFetchRequest)] == [500, 500, 201]
+        assert [len(request.coordinator_keys) for request in broker.of(FindCoordinatorRequest)] == [500, 500, 201]
+
+
+async def test_no_groups_ask_nobody() -> None:
+    async with scripted() as [broker], client_of(broker) as client:
+        assert await client.fetch_groups({}) == {}
+        assert broker.seen == []
 
 
 async def test_a_group_that_could_not_be_answered_is_asked_for_again_without_the_others() -> None:

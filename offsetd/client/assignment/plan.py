@@ -39,6 +39,10 @@ class Assignor(Protocol):
     def name(self) -> str:
         """How it is called in every library that knows it."""
 
+    @property
+    def remembers(self) -> bool:
+        """Whether members tell it what they had, in Kafka's words for it; if not, they tell their streams."""
+
     def assign(self, candidates: Iterable[Candidate], counts: PartitionCounts) -> Plan:
         """Give every partition of every topic that somebody reads to exactly one of its readers."""
 

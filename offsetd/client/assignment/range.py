@@ -15,6 +15,7 @@ class Range:
     """Neighbouring partitions of each topic to each reader: 4 partitions and 3 members give 2, 1, 1."""
 
     name = "range"
+    remembers = False
 
     def assign(self, candidates: Iterable[Candidate], counts: PartitionCounts) -> Plan:
         """Give every partition to exactly one reader of its topic."""

@@ -12,6 +12,7 @@ class RoundRobin:
     """One partition to each stream in turn."""
 
     name = "roundrobin"
+    remembers = False
 
     def assign(self, candidates: Iterable[Candidate], counts: PartitionCounts) -> Plan:
         """Give every partition to exactly one reader of its topic."""

@@ -16,6 +16,7 @@ class Sticky:
     """Even, with the fewest moves."""
 
     name = "sticky"
+    remembers = True
 
     def assign(self, candidates: Iterable[Candidate], counts: PartitionCounts) -> Plan:
         """Give every partition to exactly one reader of its topic."""
