@@ -1,19 +1,9 @@
 """Names for label values: what an API key or an error code is called."""
 
+from protocol.api import APIS
 from protocol.errors import Code
 
-API_NAMES = {
-    0: "Produce",
-    1: "Fetch",
-    2: "ListOffsets",
-    3: "Metadata",
-    8: "OffsetCommit",
-    9: "OffsetFetch",
-    10: "FindCoordinator",
-    18: "ApiVersions",
-    32: "DescribeConfigs",
-    60: "DescribeCluster",
-}
+API_NAMES = {key: api.request.__name__.removesuffix("Request") for key, api in APIS.items()}
 CODE_NAMES = {int(code): code.name for code in Code}
 
 
