@@ -43,11 +43,21 @@ def write_count(api_key: int, version: int, count: int) -> bytes:
 
 def around_last_array(api_key: int, version: int, row: Any) -> tuple[bytes, bytes]:
     """Return what stands before and behind the array that is the last field of a row, and empty in this one."""
-    encoded = row_encoder(api_key, version, type(row))(row)
+    return _around(api_key, version, row_encoder(api_key, version, type(row))(row))
+
+
+def _around(api_key: int, version: int, encoded: bytes) -> tuple[bytes, bytes]:
     tail = b"\0" if version >= APIS[api_key].first_flexible else b""
     empty = write_count(api_key, version, 0) + tail
-    assert encoded.endswith(empty), "the row ends with an empty array"
+    assert encoded.endswith(empty), "it ends with an empty array"
     return encoded[: -len(empty)], tail
+
+
+def splice_last(api_key: int, version: int, correlation_id: int, response: Response, rows: Rows) -> bytes:
+    """Return a whole frame, its size first, whose last field is the array of these rows, and empty in the response."""
+    head, tail = _around(api_key, version, encode_response(api_key, version, correlation_id, response)[4:])
+    parts = (head, write_count(api_key, version, rows.length), *rows.pieces, tail)
+    return b"".join((_SIZE.pack(sum(map(len, parts))), *parts))
 
 
 def splice(api_key: int, version: int, correlation_id: int, response: Response, marker: Any, rows: Rows) -> bytes:

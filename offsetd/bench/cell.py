@@ -62,14 +62,23 @@ def ratio(ours: Runs, theirs: Runs, figure: str) -> Spread:
     return ratios(ours.values(figure), theirs.values(figure))
 
 
-def generate(server: Server, **options: object) -> Result:
-    """Run the generator once in a process of its own."""
+def generator_command(server: Server, **options: object) -> list[str]:
+    """Return the command that loads a server."""
     command = [sys.executable, "-m", "offsetd.bench.generator"]
     command += ["--port", str(server.port), "--server-pid", str(server.pid)]
     for name, value in options.items():
         command += [f"--{name.replace('_', '-')}", str(value)]
+    return command
+
+
+def generate(server: Server, **options: object) -> Result:
+    """Run the generator once in a process of its own."""
     done = subprocess.run(  # noqa: S603  # our own program
-        command, capture_output=True, text=True, timeout=_GENERATOR_SECONDS_MAX, check=False
+        generator_command(server, **options),
+        capture_output=True,
+        text=True,
+        timeout=_GENERATOR_SECONDS_MAX,
+        check=False,
     )
     if done.returncode == 2 or not done.stdout.startswith("{"):
         raise ServerFailed(f"the generator could not run against {server.name}: {done.stderr.strip()[-500:]}")

@@ -8,6 +8,7 @@ import argparse
 import ipaddress
 import json
 import os
+import signal
 import socket
 import sys
 import time
@@ -31,6 +32,8 @@ _SEED_SECONDS_MAX: Final = 600.0
 _DRAIN_SECONDS_MAX: Final = 15.0
 _SETUP_SECONDS_MAX: Final = 120.0
 _PATIENCE_SECONDS: Final = 0.2
+#: Said on standard error when the counted window begins.
+COUNTING: Final = "generator: counting"
 #: Fetches among a hundred requests.
 OPERATIONS: Final = {"commit": 0, "fetch": 100, "mix": 10, "seed": 0}
 
@@ -133,6 +136,8 @@ def run(options: argparse.Namespace) -> Result:
     _await_coordinator(address, options.first_group)
     # Grows from run to run, so that no commit repeats what an earlier run left behind.
     load = Load(address, groups, connections=options.connections, depth=options.depth, value=time.time_ns() // 1000)
+    # Whoever does not know how long it will be needed says when it is enough.
+    before_us = signal.signal(signal.SIGTERM, lambda _number, _frame: load.stop())
     try:
         began = time.perf_counter()
         seeded = load.seed(_SEED_SECONDS_MAX)
@@ -142,6 +147,7 @@ def run(options: argparse.Namespace) -> Result:
         if seeded and options.operation != "seed":
             load.begin(fetches=OPERATIONS[options.operation], requests_max=options.requests)
             load.run(options.warmup, counting=False)
+            print(COUNTING, file=sys.stderr, flush=True)
             before = cpu_of(options.server_pid), cpu_of(os.getpid()), machine_cpu()
             seconds = load.run(options.seconds, counting=True)
             server, own = cpu_of(options.server_pid) - before[0], cpu_of(os.getpid()) - before[1]
@@ -149,6 +155,7 @@ def run(options: argparse.Namespace) -> Result:
             drained = load.drain(_DRAIN_SECONDS_MAX)
         unanswered = load.in_flight() if not (seeded and drained) else 0
     finally:
+        signal.signal(signal.SIGTERM, before_us)
         load.close()
     foreign = max(0.0, machine - server.total - own.total) / seconds if seconds else 0.0
     return _result(

@@ -267,16 +267,20 @@ class Load:
             connection.begin(groups, fetches=fetches, requests=share)
 
     def run(self, seconds: float, *, counting: bool) -> float:
-        """Keep the work going for so long, or until all of it is done; return how long it was."""
+        """Keep the work going for so long, or until all of it is done or `stop` is called; return how long it was."""
         self._pace.counting = counting
         began = perf_counter()
         self._run(began + seconds, until_idle=False)
         self._pace.counting = False
         return perf_counter() - began
 
+    def stop(self) -> None:
+        """Send nothing more: the window ends when what is in flight has come back."""
+        self._pace.stopping = True
+
     def drain(self, seconds_max: float) -> bool:
         """Send nothing more, and wait for what is in flight; return whether all of it came back."""
-        self._pace.stopping = True
+        self.stop()
         return self._run(perf_counter() + seconds_max, until_idle=True)
 
     def in_flight(self) -> int:

@@ -12,6 +12,7 @@ from offsetd import __version__
 from offsetd.bench.cell import Runs, ratio
 from offsetd.bench.generator import Result
 from offsetd.bench.large import Large
+from offsetd.bench.members import Members
 from offsetd.bench.numbers import Spread
 from offsetd.bench.replay import Replay
 
@@ -26,6 +27,7 @@ class Report:
     seconds: float
     runs: list[Runs] = field(default_factory=list)
     replay: Replay | None = None
+    members: Members | None = None
     large: Large | None = None
 
     def peers(self) -> list[tuple[Runs, Runs]]:
@@ -77,6 +79,7 @@ def as_json(report: Report) -> dict[str, Any]:
             for ours, theirs in report.peers()
         ],
         "replay": None if replay is None else asdict(replay),
+        "members": None if report.members is None else asdict(report.members),
         "large": None if report.large is None else asdict(report.large),
     }
 
@@ -113,6 +116,8 @@ def as_text(report: Report) -> str:
         )
     if report.replay is not None:
         lines += ["", *_replay_lines(report.replay)]
+    if report.members is not None:
+        lines += ["", *_members_lines(report.members)]
     if report.large is not None:
         lines += ["", *_large_lines(report.large)]
     return "\n".join(lines)
@@ -159,6 +164,17 @@ def _replay_lines(replay: Replay) -> list[str]:
     committed = replay.bytes_per_offset(replay.resident_committed_bytes)
     lines.append(f"  after committing them: {committed:.0f} (with what is remembered of requests)")
     return lines
+
+
+def _members_lines(members: Members) -> list[str]:
+    listed, rebalanced = Spread.of(members.list_ms), Spread.of(members.rebalance_ms)
+    return [
+        f"{members.groups:,} groups listed in {_plain(listed)} ms",
+        f"a group of {members.members} members rebalanced in {_plain(rebalanced)} ms",
+        f"  fetch of another connection while listing:     {_latency(members.fetch_while_listing)}",
+        f"  fetch of another connection while rebalancing: {_latency(members.fetch_while_rebalancing)}",
+        f"  the same when nothing else happens:            {_latency(members.fetch_idle)}",
+    ]
 
 
 def _large_lines(large: Large) -> list[str]:

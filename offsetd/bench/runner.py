@@ -10,6 +10,7 @@ from typing import Final
 from offsetd.bench import kafka
 from offsetd.bench.cell import CELLS, Cell, generate, run_cells
 from offsetd.bench.large import COMMITS, LIVE_OFFSETS, run_large
+from offsetd.bench.members import run_members
 from offsetd.bench.replay import run_replay
 from offsetd.bench.report import Report
 from offsetd.bench.server import DaemonProcess, Server
@@ -58,6 +59,7 @@ def run(plan: Plan, told: Callable[[str], None]) -> Report:
             )
             daemon.stop()
         report.replay = run_replay(directory, offsets=plan.replay_offsets, starts=plan.replay_starts, told=told)
+        report.members = run_members(directory, told=told)
         if plan.large:
             report.large = run_large(directory, live=LIVE_OFFSETS, commits=COMMITS, told=told)
     return report

@@ -30,8 +30,8 @@ from offsetd.coordinator.ends import (
     topics_polled,
 )
 from offsetd.coordinator.limits import Limits
-from offsetd.coordinator.overview import GroupView, answer_describe_groups, answer_list_groups
-from offsetd.coordinator.slices import ends_in_slices
+from offsetd.coordinator.overview import GroupView, answer_describe_groups
+from offsetd.coordinator.slices import ends_in_slices, groups_in_slices
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.log import Log
 from offsetd.observed import Observed
@@ -152,6 +152,7 @@ class Broker:
             METADATA: self.metadata.receive,
             LIST_OFFSETS: self._list_offsets,
             FETCH: self._fetch_records,
+            LIST_GROUPS: self._list_groups,
             JOIN_GROUP: self.groups.receive_join,
             SYNC_GROUP: self.groups.receive_sync,
             HEARTBEAT: self.groups.receive_heartbeat,
@@ -206,8 +207,6 @@ class Broker:
             response = answer_describe_cluster(request, identity=self.identity)
         elif key == DESCRIBE_CONFIGS:
             response = answer_describe_configs(request, identity=self.identity, topics=self.topics)
-        elif key == LIST_GROUPS:
-            response = self._list_groups(request)
         elif key == DESCRIBE_GROUPS:
             response = answer_describe_groups(request, version=version, lookup=self._view)
         else:
@@ -215,11 +214,28 @@ class Broker:
             response = refuse_produce(request, version=version)
         return self._encoded(header, response, since)
 
-    def _list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        if not self.slots.are_whole():
-            self.observed.refusals[LIST_GROUPS, int(Code.COORDINATOR_LOAD_IN_PROGRESS)] += 1
-            return ListGroupsResponse(error_code=Code.COORDINATOR_LOAD_IN_PROGRESS)
-        return answer_list_groups(request, self.groups.views())
+    def _list_groups(self, frame: bytes, client: Client) -> None:
+        header, decoded = decode_request(frame)
+        request = cast("ListGroupsRequest", decoded)
+        turns, since = client.turns, client.received_at
+
+        def read(turn: Turn) -> bytes | None:
+            if not self.slots.are_whole():
+                self.observed.refusals[LIST_GROUPS, int(Code.COORDINATOR_LOAD_IN_PROGRESS)] += 1
+                loading = ListGroupsResponse(error_code=Code.COORDINATOR_LOAD_IN_PROGRESS)
+                return self._encoded(header, loading, since)
+            self.observed.latency[LIST_GROUPS].observe(self._clock.monotonic() - since)
+            slices = groups_in_slices(
+                request,
+                self.groups.ids(),
+                self.groups.view,
+                version=header.api_version,
+                correlation_id=header.correlation_id,
+                bytes_max=self._limits.response_bytes_max,
+            )
+            return self._long.read(turns, turn, slices)
+
+        turns.read(read)
 
     def _view(self, group_id: str) -> tuple[Code, GroupView | None]:
         code, _ = self.slots.lookup(group_id)

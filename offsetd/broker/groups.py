@@ -3,8 +3,9 @@
 What a request means is decided in `coordinator.membership`; here is only who waits, for what, and until when.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
+from itertools import chain
 from typing import Final, Protocol, cast
 
 import structlog
@@ -64,6 +65,7 @@ class Groups:
         # The next moment at which each group must be looked at; a heartbeat moves it without touching the heap.
         self._due: list[tuple[int, str]] = []
         self._looked_for: dict[str, int] = {}
+        self._marked: set[str] = set()
         self._armed_ms: int | None = None
         self._timer: Timer | None = None
 
@@ -198,21 +200,17 @@ class Groups:
 
     def view(self, group_id: str) -> GroupView | None:
         """Return how a group is shown, None if there is none of that name."""
-        group = self._slots.tables[self._slots.of(group_id)].groups.get(group_id)
+        group = self._slots.table_of(group_id).groups.get(group_id)
         membership = self.memberships.get(group_id)
         if group is None and membership is None:
             return None
         return view_of(membership, None if group is None or group.generation is None else group.generation[1])
 
-    def views(self) -> Iterator[tuple[str, GroupView]]:
-        """Yield every group as it is shown."""
-        seen = self.memberships
-        for group_id, membership in seen.items():
-            yield group_id, view_of(membership, None)
-        for table in self._slots.tables:
-            for group_id, group in table.groups.items():
-                if group_id not in seen:
-                    yield group_id, view_of(None, None if group.generation is None else group.generation[1])
+    def ids(self) -> Iterator[str]:
+        """Yield the id of every group there is now; the caller may take its time."""
+        tables = [list(table.groups) for table in self._slots.tables]
+        unwritten = [name for name in self.memberships if name not in self._slots.table_of(name).groups]
+        yield from chain(unwritten, *tables)
 
     def forget(self, group_id: str) -> None:
         """Let go of the membership of a group that was deleted."""
@@ -225,15 +223,15 @@ class Groups:
         now_ms = self._now_ms()
         for group_id, group in self._slots.tables[slot].groups.items():
             if group.generation is not None and group.generation[1].members:
-                membership = self.memberships[group_id] = self._restored(group.generation[1], now_ms)
-                self._look_again(group_id, membership)
+                self.memberships[group_id] = self._restored(group.generation[1], now_ms)
+                self._mark(group_id)
 
     def _membership(self, group_id: str, *, make: bool) -> Membership | None:
         """Return the membership of a group that there is, or of one that is made by its first member."""
         membership = self.memberships.get(group_id)
         if membership is not None:
             return membership
-        group = self._slots.tables[self._slots.of(group_id)].groups.get(group_id)
+        group = self._slots.table_of(group_id).groups.get(group_id)
         if group is None and not make:
             return None
         if group is None or group.generation is None:
@@ -264,10 +262,10 @@ class Groups:
             cast("HeldJoin | HeldSync", held).answer(reply)
         if effects.append is not None:
             self._append(group_id, membership, effects.append, who)
-        self._look_again(group_id, membership)
+        self._mark(group_id)
 
     def _append(self, group_id: str, membership: Membership, generation: Generation, who: Who) -> None:
-        table = self._slots.tables[self._slots.of(group_id)]
+        table = self._slots.table_of(group_id)
         now_ms = self._clock.wall_ms()
         entry = encode_generation(table.slot, group_id, now_ms, who, generation)
         if len(entry) > ENTRY_BYTES_MAX:
@@ -305,7 +303,20 @@ class Groups:
     def _now_ms(self) -> int:
         return int(self._clock.monotonic() * 1000)
 
-    def _look_again(self, group_id: str, membership: Membership) -> None:
+    def _mark(self, group_id: str) -> None:
+        """See to it that a group's next deadline is looked for: once in a turn, however many requests it had."""
+        if not self._marked:
+            self._later(0, self._look)
+        self._marked.add(group_id)
+
+    def _look(self) -> None:
+        marked, self._marked = self._marked, set()
+        for group_id in marked:
+            membership = self.memberships.get(group_id)
+            if membership is not None:
+                self._look_for(group_id, membership)
+
+    def _look_for(self, group_id: str, membership: Membership) -> None:
         moment_ms = membership.next_deadline_ms()
         if moment_ms is None or self._looked_for.get(group_id, moment_ms + 1) <= moment_ms:
             return
@@ -335,11 +346,3 @@ class Groups:
                 self._let_go(group_id, membership)
         if self._due:
             self._arm(self._due[0][0])
-
-
-def states_of(memberships: Iterable[Membership]) -> dict[str, int]:
-    """Count memberships by state."""
-    counts = {state.value: 0 for state in State if state is not State.DEAD}
-    for membership in memberships:
-        counts[membership.state.value] += 1
-    return counts

@@ -32,6 +32,10 @@ class Slots:
         """Return the slot of a group."""
         return slot_of(group_id, len(self.tables))
 
+    def table_of(self, group_id: str) -> SlotTable:
+        """Return the table of a group's slot."""
+        return self.tables[self.of(group_id)]
+
     def lookup(self, group_id: str) -> tuple[Code, Group | None]:
         """Find a group: the code that refuses it while its slot is not whole, and the group if there is one."""
         if len(group_id) > GROUP_ID_BYTES_MAX:

@@ -267,7 +267,7 @@ class Membership:
         if self.state is State.PREPARING:
             # Whoever comes first is in; so a group that was made smaller loses those who are slow to come back.
             known = member is not None and member.joining is not None
-            return known or self.roster.waiting() < self._members_max
+            return known or self.roster.waiting < self._members_max
         return member is not None or len(self.roster) < self._members_max
 
     def _supports(self, joining: Joining) -> bool:
@@ -309,11 +309,11 @@ class Membership:
             session_timeout_ms=joining.session_timeout_ms,
             rebalance_timeout_ms=joining.rebalance_timeout_ms,
             protocols=joining.protocols,
-            joining=held,
             is_new=True,
             deadline_ms=now_ms + NEW_MEMBER_MS,
         )
         self.roster.add(member)
+        self.roster.hold(member, held)
         self._newcomers = True
         self._rebalance(now_ms, effects)
 
@@ -326,12 +326,10 @@ class Membership:
         self._update(member, joining, held, effects)
         self._rebalance(now_ms, effects)
 
-    @staticmethod
-    def _update(member: Member, joining: Joining, held: object, effects: Effects) -> None:
+    def _update(self, member: Member, joining: Joining, held: object, effects: Effects) -> None:
         # The client has given the older request up; without an answer it would keep its connection waiting.
-        effects.answer(member.joining, JoinReply(Code.REBALANCE_IN_PROGRESS, member.member_id))
-        member.joining = held
-        member.protocols = joining.protocols
+        effects.answer(self.roster.hold(member, held), JoinReply(Code.REBALANCE_IN_PROGRESS, member.member_id))
+        self.roster.change_protocols(member, joining.protocols)
         member.session_timeout_ms = joining.session_timeout_ms
         member.rebalance_timeout_ms = joining.rebalance_timeout_ms
 
@@ -339,9 +337,9 @@ class Membership:
         self, member: Member, member_id: str, joining: Joining, held: object, now_ms: int, effects: Effects
     ) -> None:
         """Let a static member that was started again go on where it was, under another id."""
-        effects.answer(member.joining, JoinReply(Code.FENCED_INSTANCE_ID, member.member_id))
+        effects.answer(self.roster.let_go(member), JoinReply(Code.FENCED_INSTANCE_ID, member.member_id))
         effects.answer(member.syncing, SyncReply(Code.FENCED_INSTANCE_ID))
-        member.joining = member.syncing = None
+        member.syncing = None
         leader_before = self.roster.leader
         self.roster.rename(member, member_id)
         member.client_id, member.client_host = joining.client_id, joining.client_host
@@ -351,7 +349,7 @@ class Membership:
             self._rebalance(now_ms, effects)
             return
         # Nothing else changes, so nobody else is disturbed; but the log must know its new id.
-        member.joining = None
+        self.roster.let_go(member)
         reply = self._joined(member)
         if not joining.can_skip_assignment:
             # Taken for a follower, it asks for its part and does not assign anew.
@@ -422,7 +420,7 @@ class Membership:
             effects.append = self._made({})
             return
         for member in roster.members.values():
-            held, member.joining = member.joining, None
+            held = roster.let_go(member)
             member.is_new = False
             member.hear(now_ms)
             effects.answer(held, self._joined(member))
@@ -446,9 +444,9 @@ class Membership:
 
     def _remove(self, member: Member, effects: Effects) -> None:
         # A client that is still there learns that it must join anew.
-        effects.answer(member.joining, JoinReply(Code.UNKNOWN_MEMBER_ID, ""))
+        effects.answer(self.roster.let_go(member), JoinReply(Code.UNKNOWN_MEMBER_ID, ""))
         effects.answer(member.syncing, SyncReply(Code.UNKNOWN_MEMBER_ID))
-        member.joining = member.syncing = None
+        member.syncing = None
         self.roster.remove(member)
 
     def _after_removal(self, lost: int, now_ms: int, effects: Effects) -> None:

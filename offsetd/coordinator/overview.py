@@ -1,6 +1,6 @@
 """What admin tools are told of groups: ListGroups and DescribeGroups. Pure answers over what a group looks like now."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from offsetd.coordinator.member import Member
@@ -14,7 +14,7 @@ from protocol.describe_groups import (
     DescribeGroupsResponseMember,
 )
 from protocol.errors import Code
-from protocol.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
+from protocol.list_groups import ListGroupsRequest, ListGroupsResponseGroup
 
 #: The only kind of group there is: the other kinds have protocols of their own.
 CLASSIC: Final = "classic"
@@ -45,24 +45,23 @@ def view_of(membership: Membership | None, stored: Generation | None) -> GroupVi
     )
 
 
-def answer_list_groups(request: ListGroupsRequest, groups: Iterable[tuple[str, GroupView]]) -> ListGroupsResponse:
-    """List the groups that the filters let through; a filter without entries lets all through."""
+def listed_by(request: ListGroupsRequest) -> Callable[[str, GroupView], ListGroupsResponseGroup | None]:
+    """Return how a group is listed, None where a filter keeps it out; a filter without entries lets all through."""
     states = {state.strip().lower() for state in request.states_filter}
     types = {kind.strip().lower() for kind in request.types_filter}
-    if types and CLASSIC not in types:
-        return ListGroupsResponse()
-    return ListGroupsResponse(
-        groups=tuple(
-            ListGroupsResponseGroup(
-                group_id=group_id,
-                protocol_type=view.protocol_type,
-                group_state=view.state.value,
-                group_type=CLASSIC,
-            )
-            for group_id, view in groups
-            if not states or view.state.value.lower() in states
+    none_of_them = bool(types) and CLASSIC not in types
+
+    def listed(group_id: str, view: GroupView) -> ListGroupsResponseGroup | None:
+        if none_of_them or (states and view.state.value.lower() not in states):
+            return None
+        return ListGroupsResponseGroup(
+            group_id=group_id,
+            protocol_type=view.protocol_type,
+            group_state=view.state.value,
+            group_type=CLASSIC,
         )
-    )
+
+    return listed
 
 
 def answer_describe_groups(

@@ -23,6 +23,10 @@ class Roster:
         # Joined, and have not asked for their part yet.
         self.unsynced: set[str] = set()
         self._static: dict[str, str] = {}
+        # How many members support each protocol: what all of them do is asked for at every join.
+        self._supporters: Counter[str] = Counter()
+        # How many joins are held.
+        self.waiting = 0
 
     def __len__(self) -> int:
         return len(self.members)
@@ -32,12 +36,15 @@ class Roster:
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
         self.leader = self.leader or member.member_id
+        self._supporters.update(name for name, _ in member.protocols)
         if member.instance_id is not None:
             self._static[member.instance_id] = member.member_id
 
     def remove(self, member: Member) -> None:
         """Take a member out; if it led, the one that is there longest leads."""
+        assert member.joining is None, "its join was answered before"
         del self.members[member.member_id]
+        self._supporters.subtract(name for name, _ in member.protocols)
         self.unsynced.discard(member.member_id)
         if member.instance_id is not None:
             del self._static[member.instance_id]
@@ -56,6 +63,24 @@ class Roster:
         assert member.instance_id is not None, "only a static member comes back under another id"
         self._static[member.instance_id] = member_id
         member.member_id = member_id
+
+    def hold(self, member: Member, join: object) -> object | None:
+        """Hold a member's join; return an older one that was held, for its answer."""
+        older, member.joining = member.joining, join
+        self.waiting += older is None
+        return older
+
+    def let_go(self, member: Member) -> object | None:
+        """Return a member's join if one is held, for its answer."""
+        held, member.joining = member.joining, None
+        self.waiting -= held is not None
+        return held
+
+    def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
+        """Take what a member that joins again supports now."""
+        self._supporters.subtract(name for name, _ in member.protocols)
+        self._supporters.update(name for name, _ in protocols)
+        member.protocols = protocols
 
     def static(self, instance_id: str) -> Member | None:
         """Return the member of an instance."""
@@ -78,13 +103,9 @@ class Roster:
             self.leader = next((each.member_id for each in self.members.values() if each.joining is not None), None)
         return self.leader is not None
 
-    def waiting(self) -> int:
-        """Return how many joins are held."""
-        return sum(member.joining is not None for member in self.members.values())
-
     def all_joined(self) -> bool:
         """Tell whether a join phase has nobody more to wait for."""
-        return not self.pending and self.waiting() == len(self.members)
+        return not self.pending and self.waiting == len(self.members)
 
     def rebalance_timeout_ms(self) -> int:
         """Return the patience of the most patient member."""
@@ -92,7 +113,7 @@ class Roster:
 
     def candidates(self) -> set[str]:
         """Return the protocols that every member supports."""
-        return set.intersection(*({name for name, _ in member.protocols} for member in self.members.values()))
+        return {name for name, supporters in self._supporters.items() if supporters == len(self.members)}
 
     def choose(self) -> str:
         """Return the protocol that most members like best; Kafka breaks a tie by the order of Java's hash table."""

@@ -5,9 +5,11 @@ from itertools import islice
 
 from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked, rows_of
 from offsetd.coordinator.latest import Latest
+from offsetd.coordinator.overview import GroupView, listed_by
 from offsetd.group import Group
-from protocol.api import METADATA, OFFSET_FETCH
+from protocol.api import LIST_GROUPS, METADATA, OFFSET_FETCH, encode_response
 from protocol.errors import Code
+from protocol.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
 from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from protocol.offset_fetch import (
     OffsetFetchRequest,
@@ -17,7 +19,7 @@ from protocol.offset_fetch import (
     OffsetFetchResponsePartition,
     OffsetFetchResponseTopic,
 )
-from protocol.splice import Rows, around_last_array, fill, row_encoder, splice, write_count
+from protocol.splice import Rows, around_last_array, fill, row_encoder, splice, splice_last, write_count
 
 #: Rows between two turns of the loop: about two milliseconds.
 SLICE_ROWS = 1000
@@ -132,6 +134,33 @@ def metadata_in_slices(
             return None
     around = response._replace(topics=(_NO_DESCRIPTION,))
     return splice(METADATA, version, correlation_id, around, _NO_DESCRIPTION, Rows(len(pieces), pieces))
+
+
+def groups_in_slices(
+    request: ListGroupsRequest,
+    group_ids: Iterable[str],
+    view: Callable[[str], GroupView | None],
+    *,
+    version: int,
+    correlation_id: int,
+    bytes_max: int,
+) -> Slices:
+    """List groups, each as it is when its turn comes; an error if that takes too many bytes."""
+    encode = row_encoder(LIST_GROUPS, version, ListGroupsResponseGroup)
+    listed = listed_by(request)
+    budget = _Budget(bytes_max)
+    pieces: list[bytes] = []
+    for group_id in group_ids:
+        found = view(group_id)
+        row = None if found is None else listed(group_id, found)
+        if row is not None:
+            pieces.append(encode(row))
+        if budget.spend(1 + len(group_id) // 16, 0 if row is None else len(pieces[-1])):
+            yield
+        if budget.bytes_left < 0:
+            refusal = ListGroupsResponse(error_code=Code.UNKNOWN_SERVER_ERROR)
+            return encode_response(LIST_GROUPS, version, correlation_id, refusal)
+    return splice_last(LIST_GROUPS, version, correlation_id, ListGroupsResponse(), Rows(len(pieces), pieces))
 
 
 def ends_in_slices(ends: Latest, names: Iterable[str], answer: Callable[[], bytes]) -> Slices:

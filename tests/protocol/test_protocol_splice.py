@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from protocol.api import APIS, METADATA, OFFSET_FETCH, encode_response
+from protocol.api import APIS, LIST_GROUPS, METADATA, OFFSET_FETCH, encode_response
+from protocol.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
 from protocol.offset_fetch import OffsetFetchResponse, OffsetFetchResponsePartition, OffsetFetchResponseTopic
-from protocol.splice import Rows, around_last_array, row_encoder, splice, write_count
+from protocol.splice import Rows, around_last_array, row_encoder, splice, splice_last, write_count
 from tests.protocol.messages import messages
 
 _NO_TOPIC = OffsetFetchResponseTopic(
@@ -52,6 +53,17 @@ def test_offsets_put_in_row_by_row_make_the_same_frame(data: st.DataObject, vers
     )
 
     assert made == encode_response(OFFSET_FETCH, version, -7, response)
+
+
+@settings(derandomize=True, deadline=None, max_examples=80)
+@given(data=st.data(), version=st.integers(0, APIS[LIST_GROUPS].max_version))
+def test_a_last_array_put_in_row_by_row_makes_the_same_frame(data: st.DataObject, version: int) -> None:
+    response: ListGroupsResponse = data.draw(messages(ListGroupsResponse, version))
+    rows = [row_encoder(LIST_GROUPS, version, ListGroupsResponseGroup)(group) for group in response.groups]
+
+    made = splice_last(LIST_GROUPS, version, 7, response._replace(groups=()), Rows(len(rows), rows))
+
+    assert made == encode_response(LIST_GROUPS, version, 7, response)
 
 
 @pytest.mark.parametrize("count", [0, 1, 126, 127, 128, 20_000])
