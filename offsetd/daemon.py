@@ -302,6 +302,7 @@ class Daemon:
         self._stopping.set()
 
     async def _close(self, http: HttpServer, work: "asyncio.Task[None]") -> int:
+        self._broker.groups.stop()
         await self._listener.stop(timeout_ms=self._settings.shutdown_timeout_ms)
         work.cancel()
         await asyncio.wait([work])

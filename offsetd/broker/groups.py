@@ -212,6 +212,12 @@ class Groups:
         unwritten = [name for name in self.memberships if name not in self._slots.table_of(name).groups]
         yield from chain(unwritten, *tables)
 
+    def stop(self) -> None:
+        """Answer every held request: their clients look for a coordinator anew, and find this one started again."""
+        for membership in self.memberships.values():
+            for held, reply in membership.let_go(Code.COORDINATOR_NOT_AVAILABLE).answers:
+                cast("HeldJoin | HeldSync", held).answer(reply)
+
     def forget(self, group_id: str) -> None:
         """Let go of the membership of a group that was deleted."""
         self.memberships.pop(group_id, None)

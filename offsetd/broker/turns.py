@@ -80,6 +80,11 @@ class Turns:
         if turn.parked is not None:
             self.resume(turn, turn.parked)
 
+    def hurry(self) -> None:
+        """End the wait of the read whose turn it is."""
+        if self.queue:
+            self.unpark(self.queue[0])
+
     def wait(self, turn: Turn) -> None:
         """Take a place for a request whose reply comes later through `done`."""
         self.queue.append(turn)

@@ -34,6 +34,7 @@ class Waiter(Turn):
         self.read = None
         self.reply = None
         self.held_bytes = REQUEST_BYTES_LEAST
+        self.parked = None
         self.table = table
         self.group_id = group_id
         self.time_ms = time_ms

@@ -231,6 +231,15 @@ class Membership:
         self.version += 1
         return self.state is State.COMPLETING
 
+    def let_go(self, code: Code) -> Effects:
+        """Answer all that is held: the broker is going, and somebody else will have to be asked."""
+        effects = Effects()
+        for member in self.roster.members.values():
+            effects.answer(self.roster.let_go(member), JoinReply(code, member.member_id))
+            effects.answer(member.syncing, SyncReply(code))
+            member.syncing = None
+        return effects
+
     # --- questions --------------------------------------------------------------------------------------------------
 
     def refuse_member(self, member_id: str, instance_id: str | None, generation: int) -> Code:

@@ -70,7 +70,9 @@ class Listener:
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_ms / 1000
         # Looking is cheap and happens once in a daemon's life; an event would cost every reply.
-        while any(not peer.is_idle() for peer in self.peers) and loop.time() < deadline:  # noqa: ASYNC110
+        while any(not peer.is_idle() for peer in self.peers) and loop.time() < deadline:
+            for peer in self.peers:
+                peer.hurry()
             await asyncio.sleep(0.01)
         if self._ticking is not None:
             self._ticking.cancel()

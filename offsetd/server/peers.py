@@ -32,6 +32,9 @@ class Peer(Protocol):
     def is_waiting(self) -> bool:
         """Tell whether a request waits for its reply."""
 
+    def hurry(self) -> None:
+        """Answer now what only waits for time to pass."""
+
     def is_idle(self) -> bool:
         """Tell whether nothing is in flight or half sent."""
 
