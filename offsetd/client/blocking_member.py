@@ -130,6 +130,7 @@ class BlockingMember:
 
 def _abandon(loop: LoopThread, callbacks: CallbackThread, member: Member) -> None:
     """Close a member that nobody refers to, or whose interpreter ends; nobody is left to hear of its errors."""
-    with suppress(ClientError):
+    # A process that was forked has no loop to close it on, and no membership of its own.
+    with suppress(ClientError, RuntimeError):
         loop.run(member.close())
     callbacks.stop()

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Self
 
-from offsetd.client.errors import ClientError
+from offsetd.client.errors import ClientError, MembershipLost
 from offsetd.client.group import Positions
 from offsetd.client.position import Committed, Offsets, TopicPartition, checked_offsets, checked_partitions
 from offsetd.client.resumption import Resumption, resume_committed, resume_stored
@@ -160,6 +160,10 @@ class ExactlyOnce(Keeper):
     async def _tell_in_peace(self) -> None:
         try:
             await self._tell_all()
+        except MembershipLost as error:
+            # Whoever owns the partitions now tells what becomes of them; an older word would only set them back.
+            self._untold.clear()
+            logger.warning("the broker was not told of offsets that are stored: %s", error)
         except ClientError as error:
             logger.warning("the broker was not told of offsets that are stored, and will be later: %s", error)
 

@@ -11,17 +11,11 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from offsetd.client.assignment.plan import Assignor, PartitionCounts
+from offsetd.client.assignment.plan import Assignor
 from offsetd.client.assignment.range import split
 from offsetd.client.commits import ACTION, Commits, Identity
 from offsetd.client.connections import Connections
-from offsetd.client.consumer_protocol import (
-    STREAMS_MAX,
-    read_assignment,
-    write_sticky,
-    write_streams,
-    write_subscription,
-)
+from offsetd.client.consumer_protocol import STREAMS_MAX
 from offsetd.client.discovery import Discovery
 from offsetd.client.errors import (
     ClientError,
@@ -32,14 +26,13 @@ from offsetd.client.errors import (
     Unavailable,
     refusal,
 )
+from offsetd.client.generations import Generations
 from offsetd.client.group import Group
-from offsetd.client.leadership import assignments_of, candidates_of, topics_of
-from offsetd.client.member_options import Callbacks, Partitions, Timing
-from offsetd.client.membership import MEMBERSHIP, Joined, Membership, Rejoin
+from offsetd.client.member_options import Callback, Callbacks, Partitions, Timing
+from offsetd.client.membership import MEMBERSHIP, Membership, Rejoin
 from offsetd.client.persistence import Persistence
 from offsetd.client.position import Committed, Offsets, TopicPartition, checked_offsets
-from offsetd.client.topic_filter import Topics, WhiteList
-from offsetd.client.topics import chosen_topics, partition_counts
+from offsetd.client.topic_filter import Topics
 from offsetd.client.transient import Transient
 from protocol.errors import Code
 
@@ -82,12 +75,9 @@ class Member:
         if not assignors:
             raise ValueError("a member needs an assignor that it can agree on with the others")
         self._group = group
-        self._topics: Topics = topics if isinstance(topics, WhiteList) else tuple(topics)
-        self._assignors = {assignor.name: assignor for assignor in assignors}
         self._streams = streams
         self._callbacks = callbacks
         self._timing = timing
-        self._discovery = discovery
         self._connections = connections
         self._commits = commits
         self._persistence = persistence
@@ -99,19 +89,16 @@ class Member:
             discovery=discovery,
             connections=connections,
         )
+        self._generations = Generations(
+            self._membership, discovery=discovery, topics=topics, assignors=assignors, streams=streams
+        )
         self._life: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
-        # What it holds now, and as whom; what it held last, for assignors that leave members what they had.
+        # What it holds now, and as whom; and, when it is decided, why no longer.
         self._holding = asyncio.Event()
         self._partitions: Partitions = ()
         self._identity: Identity | None = None
         self._over: asyncio.Future[_End] | None = None
-        self._had: Partitions = ()
-        self._had_generation = -1
-        # What the joined generation was assigned from: a change asks for another. The counts are the leader's business.
-        self._read: frozenset[str] = frozenset()
-        self._group_read: frozenset[str] = frozenset()
-        self._counts: PartitionCounts | None = None
         self._trouble: Transient | None = None
 
     # --- for the application ----------------------------------------------------------------------------------------
@@ -165,15 +152,14 @@ class Member:
             Unavailable: that was not so in time.
             ClientError: what ended this member.
         """
-        self._raise_if_ended()
-        assert self._life is not None
+        life = self._running()
         total_s = self._persistence.timeout_s(timeout_s)
         holding = asyncio.create_task(self._holding.wait())
         try:
-            await asyncio.wait({holding, self._life}, timeout=total_s, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({holding, life}, timeout=total_s, return_when=asyncio.FIRST_COMPLETED)
         finally:
             holding.cancel()
-        self._raise_if_ended()
+        self._running()
         if not self._holding.is_set():
             raise Unavailable(
                 action=MEMBERSHIP, group=self._group.group, timeout_s=total_s, last=self._trouble, sent=False
@@ -182,8 +168,7 @@ class Member:
 
     async def ended(self) -> None:
         """Wait until this member has ended, by `close` or by an error, which is raised."""
-        assert self._life is not None
-        await asyncio.shield(self._life)
+        await asyncio.shield(self._started())
 
     async def commit(self, offsets: Offsets, *, timeout_s: float | None = None) -> None:
         """Commit as the owner of partitions; see `Client.commit`.
@@ -193,7 +178,7 @@ class Member:
             ClientError: as `Client.commit`, and what ended this member.
         """
         checked = checked_offsets(offsets)
-        self._raise_if_ended()
+        self._running()
         identity = self._identity
         if identity is None:
             raise refusal(action=ACTION, group=self._group.group, code=Code.REBALANCE_IN_PROGRESS)
@@ -236,34 +221,9 @@ class Member:
 
     async def _join(self, reason: str) -> bool:
         """Join a generation and learn its partitions."""
-        self._read = await chosen_topics(self._discovery, self._topics)
-        joined = await self._membership.join(self._protocols(), reason=reason)
-        assignments = await self._assign(joined)
-        data = await self._membership.sync(joined.protocol, assignments)
-        self._had = self._partitions = read_assignment(data)
+        self._partitions = await self._generations.join(reason)
         self._identity = self._membership.identity
-        self._had_generation = self._identity.generation
         return True
-
-    def _protocols(self) -> dict[str, bytes]:
-        had = write_sticky(self._had, self._had_generation)
-        streams = write_streams(self._streams)
-        return {
-            name: write_subscription(self._read, had if assignor.remembers else streams)
-            for name, assignor in self._assignors.items()
-        }
-
-    async def _assign(self, joined: Joined) -> dict[str, bytes]:
-        """Do the leader's work, if this is the leader."""
-        self._counts = None
-        self._group_read = self._read if joined.is_leader else frozenset()
-        assignor = self._assignors.get(joined.protocol)
-        if not joined.members or assignor is None:
-            return {}
-        candidates = candidates_of(assignor, joined.members)
-        self._group_read = topics_of(candidates)
-        self._counts = await partition_counts(self._discovery, self._group_read)
-        return assignments_of(assignor, candidates, self._counts)
 
     async def _hold(self) -> str:
         """Own the partitions of a generation until it is over; return why it is."""
@@ -273,14 +233,14 @@ class Member:
         try:
             if self._closing.is_set():
                 self._end(_End("the application closed it"))
-            await self._callbacks.on_assigned(partitions)
+            await self._tell(self._callbacks.on_assigned, partitions)
             self._holding.set()
             end = await self._over
             self._holding.clear()
             if end.lost:
                 self._identity = None
             if partitions:
-                await (self._callbacks.on_lost if end.lost else self._callbacks.on_revoked)(partitions)
+                await self._tell(self._callbacks.on_lost if end.lost else self._callbacks.on_revoked, partitions)
         finally:
             self._identity, self._partitions = None, ()
             self._holding.clear()
@@ -290,6 +250,15 @@ class Member:
         if end.failure is not None:
             raise end.failure
         return end.reason
+
+    async def _tell(self, callback: Callback, partitions: Partitions) -> None:
+        """Call back. A commit in there that came too late ends the generation, and not the member."""
+        try:
+            await callback(partitions)
+        except Fenced:
+            raise
+        except MembershipLost as error:
+            logger.warning("a callback of a member came too late: %s", error)
 
     async def _leave(self, *, fenced: bool) -> None:
         try:
@@ -326,17 +295,13 @@ class Member:
                 return
 
     async def _watch(self) -> None:
-        """Look for topics that came or went, and, as the leader, for partitions."""
+        """Look for topics and partitions that came or went."""
         while True:
             await self._persistence.sleep(self._timing.topics_refresh_s)
             try:
-                if await chosen_topics(self._discovery, self._topics) != self._read:
-                    self._end(_End("its topics changed"))
-                if self._group_read:
-                    counts = await partition_counts(self._discovery, self._group_read)
-                    if self._counts is not None and counts != self._counts:
-                        self._end(_End("partitions were added"))
-                    self._counts = counts
+                reason = await self._generations.reason_for_another()
+                if reason is not None:
+                    self._end(_End(reason))
             except Transient as error:
                 self._trouble = error
 
@@ -355,13 +320,18 @@ class Member:
         if self._over is not None and not self._over.done():
             self._over.set_result(end)
 
-    def _raise_if_ended(self) -> None:
+    def _started(self) -> "asyncio.Task[None]":
         if self._life is None:
-            raise RuntimeError("the member was not started: use it in `async with`, or call start")
-        if self._life.done():
-            # Either it failed, and says so here, or it was closed.
-            self._life.result()
+            raise RuntimeError("the member was not started: use it in a with block, or call start")
+        return self._life
+
+    def _running(self) -> "asyncio.Task[None]":
+        """Return its life, which goes on: if not, raise what ended it."""
+        life = self._started()
+        if life.done():
+            life.result()
             raise Closed
+        return life
 
     async def _unless_closing(self, work: Awaitable[T]) -> T | None:
         """Do something that may take long, but not longer than the application wants this member."""

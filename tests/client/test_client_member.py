@@ -13,6 +13,7 @@ from offsetd.client import (
     BlackList,
     Client,
     Closed,
+    ExactlyOnce,
     Fenced,
     Member,
     MembershipLost,
@@ -407,6 +408,23 @@ async def test_positions_are_kept_as_a_member() -> None:
         assert it.broker.of(OffsetCommitRequest)[0].member_id == "m-1"
 
 
+async def test_a_keeper_does_not_tell_later_what_it_could_not_tell_as_the_owner() -> None:
+    """The partition may be somebody else's by then, who is further."""
+    async with scene() as it, it.member() as member:
+        await member.assigned()
+        it.broker.then(OFFSET_COMMIT, Code.UNKNOWN_MEMBER_ID)
+        keeper = ExactlyOnce(member)
+        async with keeper.processing({ORDERS[0]: 7}):
+            pass
+        assert await it.hear(3) == [("assigned", 2), ("lost", 2), ("assigned", 2)]
+        await member.assigned()
+        async with keeper.processing({ORDERS[1]: 8}):
+            pass
+        await keeper.close()
+
+        assert it.broker.table == {("billing", "orders", 1): (8, "", -1)}
+
+
 # --- what goes wrong while joining ------------------------------------------------------------------------------------
 
 
@@ -490,6 +508,26 @@ async def test_a_callback_that_fails_ends_the_member_which_leaves() -> None:
         assert len(it.broker.of(LeaveGroupRequest)) == 1
 
 
+@pytest.mark.parametrize("api_key", [HEARTBEAT, OFFSET_COMMIT], ids=["while letting go", "when it has partitions"])
+async def test_a_callback_that_commits_too_late_ends_the_generation_and_not_the_member(api_key: int) -> None:
+    async with scene() as it:
+
+        async def commit(partitions: tuple[TopicPartition, ...]) -> None:
+            await member.commit(dict.fromkeys(partitions, 7))
+            it.told.put_nowait(("committed", len(partitions)))
+
+        callbacks = {"on_revoked": commit} if api_key == HEARTBEAT else {"on_assigned": commit}
+        async with it.member(**callbacks) as member:
+            it.broker.then(OFFSET_COMMIT, Code.UNKNOWN_MEMBER_ID)
+            if api_key == HEARTBEAT:
+                it.broker.then(HEARTBEAT, Code.REBALANCE_IN_PROGRESS)
+                await it.sleeper.wake(BEAT)
+                assert await it.hear(2) == [("assigned", 2), ("assigned", 2)]
+            else:
+                assert await it.hear(2) == [("lost", 2), ("committed", 2)]
+        assert it.joins == [("", False), ("", False)]
+
+
 async def test_a_callback_cannot_close_its_own_member() -> None:
     async with scene() as it:
 
@@ -505,6 +543,8 @@ async def test_a_member_that_was_not_started_says_so() -> None:
     async with scene() as it:
         with pytest.raises(RuntimeError, match="was not started"):
             await it.member().assigned()
+        with pytest.raises(RuntimeError, match="was not started"):
+            await it.member().ended()
 
 
 async def test_arguments_that_make_no_sense_are_refused() -> None:
@@ -614,7 +654,7 @@ async def test_a_leader_follows_partitions_as_they_are_added() -> None:
         await it.sleeper.wake(REFRESH)
 
         assert await it.hear(3) == [("assigned", 2), ("revoked", 2), ("assigned", 5)]
-        assert it.broker.of(JoinGroupRequest)[1].reason == "partitions were added"
+        assert it.broker.of(JoinGroupRequest)[1].reason == "its topics have other partitions"
         assert len(member.partitions) == 5
 
 
