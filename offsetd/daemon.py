@@ -265,7 +265,9 @@ class Daemon:
         usage = shutil.disk_usage(self._directory.path)
         sizes = self._engine.sizes()
         return Live(
-            groups=sum(len(table.groups) for table in slots.tables),
+            groups=self._broker.groups.count(),
+            group_states=self._broker.groups.states(),
+            members=sum(len(membership.roster) for membership in self._broker.groups.memberships.values()),
             offsets=slots.live(),
             slots=slots.count(),
             load_share=self._load_share(),

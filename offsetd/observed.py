@@ -167,6 +167,10 @@ class Live:
     """State as it is at this moment, gathered only when asked for."""
 
     groups: int
+    group_states: Mapping[str, int]
+    """Groups that have or await members, by Kafka's name of their state; all others are empty."""
+    members: int
+    """Members of all groups."""
     offsets: int
     slots: Mapping[str, int]
     """Slots by state: loading, ready, failed."""

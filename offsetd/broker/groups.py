@@ -3,6 +3,7 @@
 What a request means is decided in `coordinator.membership`; here is only who waits, for what, and until when.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import chain
@@ -205,6 +206,17 @@ class Groups:
         if group is None and membership is None:
             return None
         return view_of(membership, None if group is None or group.generation is None else group.generation[1])
+
+    def count(self) -> int:
+        """Return how many groups there are."""
+        unwritten = sum(name not in self._slots.table_of(name).groups for name in self.memberships)
+        return unwritten + sum(len(table.groups) for table in self._slots.tables)
+
+    def states(self) -> dict[str, int]:
+        """Count the groups by state."""
+        counts = Counter(membership.state for membership in self.memberships.values())
+        counts[State.EMPTY] += self.count() - len(self.memberships)
+        return {state.value: counts[state] for state in State if state is not State.DEAD}
 
     def ids(self) -> Iterator[str]:
         """Yield the id of every group there is now; the caller may take its time."""

@@ -3,7 +3,7 @@
 from offsetd.broker.turns import Turn, Turns
 from offsetd.coordinator.effects import JoinReply, SyncReply
 from offsetd.observed import Observed
-from protocol.api import JOIN_GROUP, SYNC_GROUP, encode_response
+from protocol.api import Response, encode_response
 from protocol.errors import Code
 from protocol.header import RequestHeader
 from protocol.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -13,8 +13,8 @@ from protocol.sync_group import SyncGroupResponse
 _NO_PROTOCOL_SINCE = 7
 
 
-class HeldJoin(Turn):
-    """A JoinGroup until its join phase is over."""
+class Held(Turn):
+    """A request that is answered when others, or the passing of time, have decided it."""
 
     __slots__ = ("_header", "_observed", "_turns")
 
@@ -25,18 +25,28 @@ class HeldJoin(Turn):
         self._observed = observed
         turns.wait(self)
 
+    def _send(self, code: Code, response: Response) -> None:
+        header = self._header
+        if code is not Code.NONE:
+            self._observed.refusals[header.api_key, int(code)] += 1
+        reply = encode_response(header.api_key, header.api_version, header.correlation_id, response)
+        self._turns.done(self, reply)
+
+
+class HeldJoin(Held):
+    """A JoinGroup until its join phase is over."""
+
+    __slots__ = ()
+
     def answer(self, reply: JoinReply | SyncReply) -> None:
         """Send the decision, when the turn has come."""
         assert isinstance(reply, JoinReply), "a join is answered as a join"
-        if reply.code is not Code.NONE:
-            self._observed.refusals[JOIN_GROUP, int(reply.code)] += 1
-        version = self._header.api_version
-        protocol = reply.protocol if version >= _NO_PROTOCOL_SINCE else reply.protocol or ""
+        nameless = None if self._header.api_version >= _NO_PROTOCOL_SINCE else ""
         response = JoinGroupResponse(
             error_code=reply.code,
             generation_id=reply.generation,
             protocol_type=reply.protocol_type,
-            protocol_name=protocol,
+            protocol_name=nameless if reply.protocol is None else reply.protocol,
             leader=reply.leader,
             skip_assignment=reply.skip_assignment,
             member_id=reply.member_id,
@@ -45,31 +55,21 @@ class HeldJoin(Turn):
                 for member_id, instance_id, metadata in reply.members
             ),
         )
-        self._turns.done(self, encode_response(JOIN_GROUP, version, self._header.correlation_id, response))
+        self._send(reply.code, response)
 
 
-class HeldSync(Turn):
+class HeldSync(Held):
     """A SyncGroup until its generation is in the log."""
 
-    __slots__ = ("_header", "_observed", "_turns")
-
-    def __init__(self, turns: Turns, header: RequestHeader, observed: Observed) -> None:
-        super().__init__()
-        self._turns = turns
-        self._header = header
-        self._observed = observed
-        turns.wait(self)
+    __slots__ = ()
 
     def answer(self, reply: JoinReply | SyncReply) -> None:
         """Send the decision, when the turn has come."""
         assert isinstance(reply, SyncReply), "a sync is answered as a sync"
-        if reply.code is not Code.NONE:
-            self._observed.refusals[SYNC_GROUP, int(reply.code)] += 1
         response = SyncGroupResponse(
             error_code=reply.code,
             protocol_type=reply.protocol_type,
             protocol_name=reply.protocol,
             assignment=reply.assignment,
         )
-        version = self._header.api_version
-        self._turns.done(self, encode_response(SYNC_GROUP, version, self._header.correlation_id, response))
+        self._send(reply.code, response)

@@ -101,7 +101,13 @@ def _requests(observed: Observed) -> Iterator[Metric]:
 
 
 def _offsets(observed: Observed, live: Live) -> Iterator[Metric]:
-    yield _gauge("groups", "Groups that have offsets.", live.groups)
+    yield _gauge("groups", "Groups that have offsets or members.", live.groups)
+    states = GaugeMetricFamily("offsetd_group_states", "Groups by state.", labels=("state",))
+    for state, count in live.group_states.items():
+        states.add_metric((state,), count)
+    yield states
+    yield _gauge("members", "Members of all groups.", live.members)
+    yield _counter("generations", "Generations of members completed, also empty ones.", observed.generations)
     yield _gauge("offsets", "Live offsets.", live.offsets)
     yield _gauge("topics_known", "Topics that clients are told of.", live.topics_known)
     yield _gauge("shapes", "Shapes of repeated requests held in memory.", live.shapes)

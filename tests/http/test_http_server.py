@@ -14,6 +14,8 @@ from offsetd.observed import Live, Observed
 
 LIVE = Live(
     groups=2,
+    group_states={"Empty": 1, "Stable": 1},
+    members=3,
     offsets=30,
     slots={"ready": 50},
     load_share=1.0,
