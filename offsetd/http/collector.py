@@ -102,7 +102,7 @@ def _requests(observed: Observed) -> Iterator[Metric]:
 
 def _offsets(observed: Observed, live: Live) -> Iterator[Metric]:
     yield _gauge("groups", "Groups that have offsets or members.", live.groups)
-    states = GaugeMetricFamily("offsetd_group_states", "Groups by state.", labels=("state",))
+    states = GaugeMetricFamily("offsetd_groups_by_state", "Groups by state.", labels=("state",))
     for state, count in live.group_states.items():
         states.add_metric((state,), count)
     yield states
