@@ -184,6 +184,7 @@ class Groups:
             return [Code.UNKNOWN_MEMBER_ID] * len(leavers)
         codes, effects = membership.leave(leavers, now_ms=self._now_ms())
         self._carry_out(group_id, membership, effects, Who(client_id, client.host, ""))
+        self._let_go(group_id, membership)
         return codes
 
     def _refuse(self, group_id: str) -> Code:
@@ -308,12 +309,7 @@ class Groups:
 
     def _let_go(self, group_id: str, membership: Membership) -> None:
         """Forget an empty membership that nobody waits for: what matters of it is in the log."""
-        if (
-            membership.state is State.EMPTY
-            and not membership.roster.pending
-            and group_id not in self._waiters.pending
-            and self.memberships.get(group_id) is membership
-        ):
+        if membership.is_idle and self.memberships.get(group_id) is membership:
             del self.memberships[group_id]
 
     # --- deadlines --------------------------------------------------------------------------------------------------

@@ -9,15 +9,19 @@ from collections.abc import Callable, Iterable
 from enum import Enum
 from typing import Final
 
-from offsetd.coordinator.effects import Answer, Effects, JoinReply, SyncReply
+from offsetd.coordinator.effects import Effects, JoinReply, SyncReply
+from offsetd.coordinator.join_phase import JoinPhase
 from offsetd.coordinator.member import Joining, Member
 from offsetd.coordinator.roster import Roster
 from offsetd.coordinator.subscription import CONSUMER
+from offsetd.coordinator.writing import Writing
 from offsetd.record import Generation
 from protocol.errors import Code
 
 #: A newcomer whose first join is held this long is given up: it cannot send heartbeats yet, and may have gone.
 NEW_MEMBER_MS: Final = 300_000
+#: When nobody has come back in time, not even members without patience make us look more often than this.
+NOBODY_JOINED_MS: Final = 1000
 
 
 class State(Enum):
@@ -34,7 +38,6 @@ class Membership:
     """One group's members and what they are about."""
 
     def __init__(self, *, initial_delay_ms: int, members_max: int) -> None:
-        self._initial_delay_ms = initial_delay_ms
         self._members_max = members_max
         self.state = State.EMPTY
         self.generation = 0
@@ -45,16 +48,11 @@ class Membership:
         self.subscription: frozenset[str] | None = None
         # Moves with everything that could change what a member's commit is answered.
         self.version = 0
-        # The end of the join phase; in the first one of an empty group, of the wait for more members.
-        self._join_deadline_ms: int | None = None
+        self._join_phase = JoinPhase(initial_delay_ms=initial_delay_ms)
         self._sync_deadline_ms: int | None = None
-        self._was_empty = False
-        self._delay_left_ms = 0
-        self._newcomers = False
+        self._writing = Writing()
         # The generation on its way to the log that will make the group stable.
         self._completing: Generation | None = None
-        # Replies that wait until a generation is in the log.
-        self._after: list[tuple[Generation, Answer]] = []
 
     @classmethod
     def restore(cls, stored: Generation, *, initial_delay_ms: int, members_max: int, now_ms: int) -> "Membership":
@@ -90,10 +88,8 @@ class Membership:
         self.version += 1
         roster = self.roster
         if not self._has_room(joining.member_id):
-            # It does not even keep its id, or it would take the place of one that was in time.
-            if joining.member_id in roster.members:
-                self._remove(roster.members[joining.member_id], effects)
             effects.answer(held, JoinReply(Code.GROUP_MAX_SIZE_REACHED, ""))
+            self._turn_away(joining.member_id, now_ms, effects)
         elif not self._supports(joining):
             effects.answer(held, JoinReply(Code.INCONSISTENT_GROUP_PROTOCOL, joining.member_id))
         elif not joining.member_id:
@@ -137,7 +133,7 @@ class Membership:
         effects.answer(member.syncing, SyncReply(Code.REBALANCE_IN_PROGRESS))
         member.syncing = held
         if member_id == self.roster.leader and self._completing is None:
-            effects.append = self._completing = self._made(dict(assignments))
+            self._completing = self._write(dict(assignments), effects)
         return effects
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int, *, now_ms: int) -> Code:
@@ -175,7 +171,8 @@ class Membership:
         """Return when `expire` has something to do, None for never."""
         moments = [member.deadline_ms for member in self.roster.members.values() if not member.is_excused]
         moments += self.roster.pending.values()
-        moments += (each for each in (self._join_deadline_ms, self._sync_deadline_ms) if each is not None)
+        others = (self._join_phase.deadline_ms, self._sync_deadline_ms, self._writing.retry_ms)
+        moments += (each for each in others if each is not None)
         return min(moments, default=None)
 
     def expire(self, now_ms: int) -> Effects:
@@ -190,37 +187,40 @@ class Membership:
             self._remove(member, effects)
         if gone or late:
             self._after_removal(len(late), now_ms, effects)
-        if self._join_deadline_ms is not None and self._join_deadline_ms <= now_ms:
-            self._end_join_phase(now_ms, effects)
+        if self._join_phase.is_due(now_ms) and not self._join_phase.extend(now_ms):
+            self._complete(now_ms, effects)
         if self._sync_deadline_ms is not None and self._sync_deadline_ms <= now_ms:
             self._end_sync_phase(now_ms, effects)
+        if self._writing.is_due(now_ms):
+            self._write({}, effects)
         return effects
 
     def settled(self, generation: Generation, *, now_ms: int) -> Effects:
         """Hear that a generation is in the log for good."""
         effects = Effects()
-        effects.answers += (answer for about, answer in self._after if about is generation)
-        self._after = [each for each in self._after if each[0] is not generation]
+        self._writing.settled(generation, effects)
         if self._finishes(generation):
             self.state = State.STABLE
             given = {row.member_id: row.assignment for row in generation.members}
             for member in self.roster.members.values():
                 member.assignment = given.get(member.member_id, b"")
-                member.hear(now_ms)
                 held, member.syncing = member.syncing, None
-                effects.answer(held, self._assigned(member))
+                if held is not None:
+                    # Whoever has not asked yet is heard of when it does.
+                    member.hear(now_ms)
+                    effects.answer(held, self._assigned(member))
         return effects
 
     def refused(self, generation: Generation, code: Code, *, now_ms: int) -> Effects:
         """Hear that the log did not take a generation: whoever waited for it is told, and tries again."""
         effects = Effects()
-        for about, (held, reply) in self._after:
-            if about is generation and isinstance(reply, JoinReply):
-                effects.answer(held, JoinReply(code, reply.member_id))
-        self._after = [each for each in self._after if each[0] is not generation]
+        self._writing.refused(generation, code, effects)
         if self._finishes(generation):
             self._answer_syncs(code, now_ms, effects)
             self._rebalance(now_ms, effects)
+        elif self.state is State.EMPTY and self.generation == generation.generation:
+            # Otherwise a restart would bring back members that are gone.
+            self._writing.retry_later(now_ms)
         return effects
 
     def _finishes(self, generation: Generation) -> bool:
@@ -235,10 +235,13 @@ class Membership:
         """Answer all that is held: the broker is going, and somebody else will have to be asked."""
         effects = Effects()
         for member in self.roster.members.values():
-            effects.answer(self.roster.let_go(member), JoinReply(code, member.member_id))
-            effects.answer(member.syncing, SyncReply(code))
-            member.syncing = None
+            self._dismiss(member, code, member.member_id, effects)
         return effects
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody is here, or about to come, and the log knows all that there is to know."""
+        return self.state is State.EMPTY and not self.roster.pending and self._writing.is_done
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -282,13 +285,20 @@ class Membership:
     def _supports(self, joining: Joining) -> bool:
         names = [name for name, _ in joining.protocols]
         # Kafka holds a join that names a protocol twice for ever: its count of supporters never comes right.
-        if len(set(names)) != len(names):
+        if not names or len(set(names)) != len(names):
             return False
         if self.state is State.EMPTY:
-            return bool(joining.protocol_type and names)
-        if joining.protocol_type != self.protocol_type:
-            return False
-        return not len(self.roster) or not self.roster.candidates().isdisjoint(names)
+            return bool(joining.protocol_type)
+        agrees = not len(self.roster) or not self.roster.candidates().isdisjoint(names)
+        return agrees and joining.protocol_type == self.protocol_type
+
+    def _turn_away(self, member_id: str, now_ms: int, effects: Effects) -> None:
+        """Let somebody go for whom there is no room: it does not keep its id, and nobody waits for it."""
+        self.roster.pending.pop(member_id, None)
+        member = self.roster.members.get(member_id)
+        if member is not None:
+            self._remove(member, effects)
+        self._after_removal(0, now_ms, effects)
 
     def _join_newcomer(
         self, joining: Joining, held: object, now_ms: int, new_id: Callable[[], str], effects: Effects
@@ -323,7 +333,7 @@ class Membership:
         )
         self.roster.add(member)
         self.roster.hold(member, held)
-        self._newcomers = True
+        self._join_phase.meet_newcomer()
         self._rebalance(now_ms, effects)
 
     def _join_again(self, member: Member, joining: Joining, held: object, now_ms: int, effects: Effects) -> None:
@@ -346,13 +356,12 @@ class Membership:
         self, member: Member, member_id: str, joining: Joining, held: object, now_ms: int, effects: Effects
     ) -> None:
         """Let a static member that was started again go on where it was, under another id."""
-        effects.answer(self.roster.let_go(member), JoinReply(Code.FENCED_INSTANCE_ID, member.member_id))
-        effects.answer(member.syncing, SyncReply(Code.FENCED_INSTANCE_ID))
-        member.syncing = None
+        self._dismiss(member, Code.FENCED_INSTANCE_ID, member.member_id, effects)
         leader_before = self.roster.leader
         self.roster.rename(member, member_id)
         member.client_id, member.client_host = joining.client_id, joining.client_host
         self._update(member, joining, held, effects)
+        member.is_new = False
         member.hear(now_ms)
         if self.state is not State.STABLE or self.roster.choose() != self.protocol:
             self._rebalance(now_ms, effects)
@@ -365,59 +374,47 @@ class Membership:
             reply = reply._replace(leader=leader_before or "", members=())
         elif member_id == self.roster.leader:
             reply = reply._replace(skip_assignment=True)
-        effects.append = self._made({each.member_id: each.assignment for each in self.roster.members.values()})
-        self._after.append((effects.append, Answer(held, reply)))
+        assignments = {each.member_id: each.assignment for each in self.roster.members.values()}
+        self._writing.hold(self._write(assignments, effects), member, held, reply)
 
     # --- the phases of a rebalance ----------------------------------------------------------------------------------
 
     def _rebalance(self, now_ms: int, effects: Effects) -> None:
         """Begin a join phase, or end the one under way if it has all that it waits for."""
         if self.state is State.PREPARING:
-            self._end_join_phase_early(now_ms, effects)
+            # The wait for members that nobody knows yet is never ended early.
+            if not self._join_phase.is_first and self.roster.all_joined():
+                self._complete(now_ms, effects)
             return
         if self.state is State.COMPLETING:
             for member in self.roster.members.values():
                 member.assignment = b""
             self._answer_syncs(Code.REBALANCE_IN_PROGRESS, now_ms, effects)
         self._sync_deadline_ms = None
-        self._was_empty = self.state is State.EMPTY
+        self._writing.give_up()
+        was_empty = self.state is State.EMPTY
         self.state = State.PREPARING
         patience_ms = self.roster.rebalance_timeout_ms()
-        if self._was_empty:
-            # More members usually follow the first within moments: one rebalance for all of them.
-            self._newcomers = False
-            self._delay_left_ms = max(patience_ms - self._initial_delay_ms, 0)
-            self._join_deadline_ms = now_ms + self._initial_delay_ms
-            if not self._initial_delay_ms:
+        if was_empty:
+            self._join_phase.begin_first(now_ms, patience_ms)
+            if self._join_phase.is_due(now_ms):
                 self._complete(now_ms, effects)
         elif self.roster.all_joined():
             self._complete(now_ms, effects)
         else:
-            self._join_deadline_ms = now_ms + patience_ms
-
-    def _end_join_phase_early(self, now_ms: int, effects: Effects) -> None:
-        if not self._was_empty and self.roster.all_joined():
-            self._complete(now_ms, effects)
-
-    def _end_join_phase(self, now_ms: int, effects: Effects) -> None:
-        if self._was_empty and self._newcomers and self._delay_left_ms:
-            self._newcomers = False
-            self._join_deadline_ms = now_ms + min(self._initial_delay_ms, self._delay_left_ms)
-            self._delay_left_ms = max(self._delay_left_ms - self._initial_delay_ms, 0)
-        else:
-            self._complete(now_ms, effects)
+            self._join_phase.begin(now_ms, patience_ms)
 
     def _complete(self, now_ms: int, effects: Effects) -> None:
         """End the join phase: whoever came is in the next generation."""
         roster = self.roster
         self.version += 1
-        self._join_deadline_ms = None
+        self._join_phase.end()
         for member in list(roster.members.values()):
             # A static member may come back within its session without anybody noticing.
             if member.joining is None and member.instance_id is None:
                 self._remove(member, effects)
         if len(roster) and not roster.elect():
-            self._join_deadline_ms = now_ms + max(roster.rebalance_timeout_ms(), 1)
+            self._join_phase.begin(now_ms, max(roster.rebalance_timeout_ms(), NOBODY_JOINED_MS))
             return
         self.generation += 1
         self._completing = None
@@ -426,7 +423,7 @@ class Membership:
         self.protocol = roster.choose() if len(roster) else None
         self._look_at_subscriptions()
         if not len(roster):
-            effects.append = self._made({})
+            self._write({}, effects)
             return
         for member in roster.members.values():
             held = roster.let_go(member)
@@ -441,8 +438,7 @@ class Membership:
         absent = [self.roster.members[member_id] for member_id in sorted(self.roster.unsynced)]
         for member in absent:
             self._remove(member, effects)
-        if absent:
-            self._after_removal(len(absent), now_ms, effects)
+        self._after_removal(len(absent), now_ms, effects)
 
     def _answer_syncs(self, code: Code, now_ms: int, effects: Effects) -> None:
         for member in self.roster.members.values():
@@ -453,17 +449,20 @@ class Membership:
 
     def _remove(self, member: Member, effects: Effects) -> None:
         # A client that is still there learns that it must join anew.
-        effects.answer(self.roster.let_go(member), JoinReply(Code.UNKNOWN_MEMBER_ID, ""))
-        effects.answer(member.syncing, SyncReply(Code.UNKNOWN_MEMBER_ID))
-        member.syncing = None
+        self._dismiss(member, Code.UNKNOWN_MEMBER_ID, "", effects)
         self.roster.remove(member)
+
+    def _dismiss(self, member: Member, code: Code, member_id: str, effects: Effects) -> None:
+        """Answer all that a member waits for."""
+        effects.answer(self.roster.let_go(member), JoinReply(code, member_id))
+        effects.answer(member.syncing, SyncReply(code))
+        member.syncing = None
+        self._writing.dismiss(member, JoinReply(code, member_id), effects)
 
     def _after_removal(self, lost: int, now_ms: int, effects: Effects) -> None:
         """Go on without them; an id that had not joined yet is missed only by a join phase that waits for it."""
         self.version += 1
-        if self.state is State.PREPARING:
-            self._end_join_phase_early(now_ms, effects)
-        elif lost:
+        if lost or self.state is State.PREPARING:
             self._rebalance(now_ms, effects)
 
     # --- what is said of it -----------------------------------------------------------------------------------------
@@ -471,15 +470,17 @@ class Membership:
     def _look_at_subscriptions(self) -> None:
         self.subscription = self.roster.subscribed(self.protocol) if self.protocol_type == CONSUMER else None
 
-    def _made(self, assignments: dict[str, bytes]) -> Generation:
-        """Return this generation as the log keeps it."""
-        return Generation(
+    def _write(self, assignments: dict[str, bytes], effects: Effects) -> Generation:
+        """Have the log keep this generation."""
+        effects.append = Generation(
             protocol_type=self.protocol_type or "",
             generation=self.generation,
             protocol=self.protocol,
             leader=self.roster.leader,
             members=self.roster.rows(self.protocol, assignments),
         )
+        self._writing.begin()
+        return effects.append
 
     def _assigned(self, member: Member) -> SyncReply:
         return SyncReply(Code.NONE, self.protocol_type, self.protocol, member.assignment)

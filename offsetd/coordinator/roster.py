@@ -44,7 +44,7 @@ class Roster:
         """Take a member out; if it led, the one that is there longest leads."""
         assert member.joining is None, "its join was answered before"
         del self.members[member.member_id]
-        self._supporters.subtract(name for name, _ in member.protocols)
+        self._unsupport(member)
         self.unsynced.discard(member.member_id)
         if member.instance_id is not None:
             del self._static[member.instance_id]
@@ -78,9 +78,15 @@ class Roster:
 
     def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
         """Take what a member that joins again supports now."""
-        self._supporters.subtract(name for name, _ in member.protocols)
+        self._unsupport(member)
         self._supporters.update(name for name, _ in protocols)
         member.protocols = protocols
+
+    def _unsupport(self, member: Member) -> None:
+        for name, _ in member.protocols:
+            self._supporters[name] -= 1
+            if not self._supporters[name]:
+                del self._supporters[name]
 
     def static(self, instance_id: str) -> Member | None:
         """Return the member of an instance."""
@@ -98,10 +104,10 @@ class Roster:
 
     def elect(self) -> bool:
         """Make somebody leader whose join is held; tell whether there is one."""
-        leader = self.members.get(self.leader or "")
-        if leader is None or leader.joining is None:
-            self.leader = next((each.member_id for each in self.members.values() if each.joining is not None), None)
-        return self.leader is not None
+        joined = [each.member_id for each in self.members.values() if each.joining is not None]
+        if joined and self.leader not in joined:
+            self.leader = joined[0]
+        return bool(joined)
 
     def all_joined(self) -> bool:
         """Tell whether a join phase has nobody more to wait for."""
@@ -109,7 +115,7 @@ class Roster:
 
     def rebalance_timeout_ms(self) -> int:
         """Return the patience of the most patient member."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+        return max((0, *(member.rebalance_timeout_ms for member in self.members.values())))
 
     def candidates(self) -> set[str]:
         """Return the protocols that every member supports."""

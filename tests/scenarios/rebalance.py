@@ -4,14 +4,16 @@ Steps, `c` being any client's name:
 
     join c [instance=I] [session=10s] [patience=60s] [protocols=range,sticky] [topics=t,u] [type=consumer] [version=9]
     sync c [c=0,1 d=2 ...]      the parts that a leader hands in
-    heartbeat c | leave c [d ...] | commit c
+    heartbeat c | leave c [d ...] | leave instance=I | commit c
     outsider                    a commit of nobody, as an admin tool makes it
+    reads t u                   which topics the group counts as reading
     after 3s                    time passes, and what is due happens
     hold log | settle | refuse  hold what is appended; then let the log keep it, or not
-    restart                     the broker loads what the log has kept
+    restart [size=2]            the broker loads what the log has kept
     show                        state, generation, protocol, members with their parts
 
-`member=`, `instance=` and `generation=` say something else than what the client remembers; `new c` makes it forget all.
+`member=`, `instance=` and `generation=` say something else than what the client remembers (`instance=none`: none);
+`new c` makes it forget all but its instance; `group [delay=3s] [size=1000]` begins with another group.
 """
 
 import re
@@ -82,6 +84,7 @@ class World:
             "leave": self._leave,
             "commit": self._commit,
             "outsider": self._outsider,
+            "reads": self._reads,
             "after": self._after,
             "hold": self._hold,
             "settle": self._settle,
@@ -98,7 +101,7 @@ class World:
     def _join(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
         client = self.client(names[0])
         version = int(options.get("version", "9"))
-        client.instance_id = options.get("instance", client.instance_id)
+        client.instance_id = _instance(options, client)
         topics = options.get("topics", "t").split(",")
         metadata = pack(">hi", 1, len(topics)) + b"".join(pack(">h", len(name)) + name.encode() for name in topics)
         if "metadata" in options:
@@ -133,7 +136,7 @@ class World:
         yield from self._tell(
             self.group.sync(
                 options.get("member", client.member_id),
-                options.get("instance", client.instance_id),
+                _instance(options, client),
                 int(options.get("generation", client.generation)),
                 protocol,
                 parts,
@@ -154,28 +157,32 @@ class World:
             yield f"{name}: {code.name}"
 
     def _leave(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
-        leavers = [
-            (options.get("member", self.client(name).member_id), self.client(name).instance_id) for name in names
+        clients = [self.client(name) for name in names]
+        leavers: list[tuple[str, str | None]] = [
+            (options.get("member", client.member_id), _instance(options, client)) for client in clients
         ]
-        if "instance" in options:
+        if not names:
             leavers = [("", options["instance"])]
         codes, effects = self.group.leave(leavers, now_ms=self.now_ms)
-        for name, code in zip(names or [options.get("instance", "?")], codes, strict=True):
+        for name, code in zip(names or [options["instance"]], codes, strict=True):
             yield f"{name}: {code.name}"
         yield from self._tell(effects)
 
     def _commit(self, names: list[str], options: dict[str, str]) -> Iterator[str]:
         client = self.client(names[0])
         member_id = options.get("member", client.member_id)
-        code = self.group.refuse_commit(
-            member_id,
-            options.get("instance", client.instance_id),
-            int(options.get("generation", client.generation)),
-        )
+        generation = int(options.get("generation", client.generation))
+        code = self.group.refuse_commit(member_id, _instance(options, client), generation)
+        if code is Code.NONE and member_id in self.group.roster.members:
+            self.group.roster.members[member_id].hear(self.now_ms)
         yield f"{client.name}: {code.name}"
 
     def _outsider(self, _names: list[str], _options: dict[str, str]) -> Iterator[str]:
         yield f"outsider: {self.group.refuse_commit('', None, -1).name}"
+
+    def _reads(self, names: list[str], _options: dict[str, str]) -> Iterator[str]:
+        for name in names:
+            yield f"{name}: {'read' if self.group.subscribes(name) else 'not read'}"
 
     # --- time and the log -------------------------------------------------------------------------------------------
 
@@ -202,7 +209,8 @@ class World:
         generation = self.appended.pop(0)
         yield from self._tell(self.group.refused(generation, Code.COORDINATOR_NOT_AVAILABLE, now_ms=self.now_ms))
 
-    def _restart(self, _names: list[str], _options: dict[str, str]) -> Iterator[str]:
+    def _restart(self, _names: list[str], options: dict[str, str]) -> Iterator[str]:
+        self.members_max = int(options.get("size", self.members_max))
         self.appended.clear()
         assert self.kept is not None, "nothing was kept"
         self.group = Membership.restore(
@@ -267,6 +275,12 @@ class World:
         if reply.skip_assignment:
             text += " skip_assignment"
         return text + older
+
+
+def _instance(options: dict[str, str], client: Client) -> str | None:
+    """Return the instance that a request speaks of."""
+    said = options.get("instance", client.instance_id)
+    return None if said == "none" else said
 
 
 def milliseconds(text: str) -> int:
