@@ -1,6 +1,7 @@
 """A sample job in a process of its own: reads records elsewhere, writes to SQLite, keeps its positions in a group.
 
-It says a dot for every step it takes, and can be told at which of them to die, without warning and for good.
+It says a dot for every step it takes, and can be told at which of them to die, or how long behind it, wherever it is
+then: without warning and for good.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import os
 import signal
 import sqlite3
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from random import Random
@@ -15,7 +17,7 @@ from random import Random
 from offsetd.client import AtLeastOnce, AtMostOnce, BlockingClient, BlockingKeeper, ExactlyOnce, Keeper, TopicPartition
 
 GROUP, TOPIC = "job", "orders"
-PARTITIONS, RECORDS, CHUNK_MAX = 2, 60, 5
+PARTITIONS, RECORDS, CHUNK_MAX = 2, 120, 5
 
 Step = Callable[[], None]
 
@@ -99,6 +101,7 @@ def main() -> int:
     parser.add_argument("database")
     parser.add_argument("discipline", choices=["AtMostOnce", "AtLeastOnce", "ExactlyOnce", "Apart"])
     parser.add_argument("--die-at", type=int, default=0)
+    parser.add_argument("--die-after-ms", type=float, default=0)
     parser.add_argument("--seed", type=int, default=0)
     asked = parser.parse_args()
     steps = 0
@@ -107,12 +110,16 @@ def main() -> int:
         nonlocal steps
         steps += 1
         os.write(sys.stdout.fileno(), b".")
-        if steps == asked.die_at:
+        if steps == asked.die_at and asked.die_after_ms:
+            threading.Timer(asked.die_after_ms / 1000, os.kill, (os.getpid(), signal.SIGKILL)).start()
+        elif steps == asked.die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 
     random = Random(asked.seed)
     wanted = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
     with closing(sqlite3.connect(asked.database)) as database, BlockingClient(asked.address) as client:
+        # Here a process dies and not its machine, so there is nothing to wait for.
+        database.execute("pragma synchronous = off")
         database.execute("create table if not exists output (number, offset, line)")
         database.execute("create table if not exists positions (number primary key, offset)")
         database.commit()
