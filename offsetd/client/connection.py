@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
     async def negotiate(self, software_version: str) -> None:
         """Ask what the broker serves."""
         asked = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=software_version)
-        reply = await self.call(asked, ApiVersionsResponse)
+        reply = await self.call(asked, ApiVersionsResponse, timeout_s=self._limits.connect_timeout_s)
         if reply.error_code != Code.NONE:
             raise Unsupported(address=self.address, api_key=18, version=_API_VERSIONS_VERSION)
         self._versions = {row.api_key: (row.min_version, row.max_version) for row in reply.api_keys}

@@ -233,7 +233,7 @@ async def test_a_request_that_is_not_answered_leaves_the_outcome_open() -> None:
     async with scripted() as [broker], client_of(broker) as client:
         broker.then(OFFSET_COMMIT, Silence())
         with pytest.raises(Unavailable) as caught:
-            await client.commit("billing", {ORDERS: 5}, timeout_s=0.2)
+            await client.commit("billing", {ORDERS: 5}, timeout_s=1)
 
         assert caught.value.outcome_unknown
 

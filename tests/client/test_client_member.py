@@ -490,7 +490,7 @@ async def test_a_member_that_cannot_join_in_time_says_what_was_in_the_way() -> N
         it.broker.then(JOIN_GROUP, *[Code.COORDINATOR_LOAD_IN_PROGRESS] * 100_000)
         async with it.member() as member:
             with pytest.raises(Unavailable, match=r"membership of group 'billing' .*COORDINATOR_LOAD_IN_PROGRESS"):
-                await member.assigned(timeout_s=0.05)
+                await member.assigned(timeout_s=0.5)
 
 
 async def test_a_callback_that_fails_ends_the_member_which_leaves() -> None:
