@@ -13,6 +13,8 @@ from typing import Final
 from offsetd.bench.server import ServerFailed
 
 VERSION: Final = "4.3.0"
+#: What deploy/peers/pom.xml names; the rest comes with it.
+_ASKED_FOR: Final = ("kafka_2.13", "kafka-tools")
 #: Any 22 characters of url-safe base64 that stand for 16 bytes.
 _CLUSTER_ID: Final = "b2Zmc2V0ZC1iZW5jaDAwMA"
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
@@ -47,7 +49,7 @@ def missing_tools() -> list[str]:
 
 def bring(pom: Path, libraries: Path) -> None:
     """Let Maven bring Kafka and what it needs; nothing to do when they are there."""
-    if any(libraries.glob(f"kafka_2.13-{VERSION}.jar")):
+    if all((libraries / f"{name}-{VERSION}.jar").exists() for name in _ASKED_FOR):
         return
     libraries.mkdir(parents=True, exist_ok=True)
     command = ["mvn", "-q", "-B", "-f", str(pom), _COPY]

@@ -5,7 +5,7 @@ import os
 import select
 import subprocess
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -35,17 +35,17 @@ class Polled:
     seconds: float
 
 
-class ClientProcess:
-    """One client library against one address. `send` and `receive` are separate, so that a test can look in between."""
+class ProgramProcess:
+    """A program that is called by lines. `send` and `receive` are separate, so that a test can look in between."""
 
-    def __init__(self, name: str, address: str, log_path: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], log_path: Path) -> None:
         self.name = name
         self.log_path = log_path
         # The tests' development mode would only make the library's own warnings look like ours.
         environment = {key: value for key, value in os.environ.items() if key != "PYTHONDEVMODE"}
         with log_path.open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", f"tests.clients.{name}_program", address],
+                command,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -88,7 +88,32 @@ class ClientProcess:
         self.send(method, *arguments)
         return self.receive()
 
-    # --- what it can do ---------------------------------------------------------------------------------------------
+    # --- its end ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> int:
+        """Let it leave in order and return its exit code."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        return self._process.wait(WAIT_SECONDS)
+
+    def clean_up(self) -> None:
+        """Leave no process and no pipe behind, whatever happened."""
+        self._process.kill()
+        self._process.wait(WAIT_SECONDS)
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+    def log_text(self) -> str:
+        """Return what the library has warned of."""
+        return self.log_path.read_text(errors="replace")
+
+
+class ClientProcess(ProgramProcess):
+    """One client library against one address."""
+
+    def __init__(self, name: str, address: str, log_path: Path) -> None:
+        super().__init__(name, [sys.executable, "-m", f"tests.clients.{name}_program", address], log_path)
 
     def commit(self, group: str, offsets: Mapping[Place, int | Held]) -> None:
         """Assign partitions and commit their offsets, with metadata or without."""
@@ -120,26 +145,6 @@ class ClientProcess:
         """Ask for the first and the last offset of partitions of one topic."""
         rows = self.call("ends", group, list(places))
         return {(topic, partition): (first, last) for topic, partition, first, last in rows}
-
-    # --- its end ----------------------------------------------------------------------------------------------------
-
-    def close(self) -> int:
-        """Let it leave in order and return its exit code."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        return self._process.wait(WAIT_SECONDS)
-
-    def clean_up(self) -> None:
-        """Leave no process and no pipe behind, whatever happened."""
-        self._process.kill()
-        self._process.wait(WAIT_SECONDS)
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            pipe.close()
-
-    def log_text(self) -> str:
-        """Return what the library has warned of."""
-        return self.log_path.read_text(errors="replace")
 
     def complaints(self) -> list[str]:
         """Return what the library has warned of and the daemon could be to blame for."""

@@ -16,12 +16,17 @@ Row = list[Any]
 
 
 def serve(client: Any) -> None:
-    """Answer calls of the client's methods until the input ends; then close it."""
+    """Answer calls of the client's methods until the input ends; then close it.
+
+    Args:
+        client: the client, or a coroutine that makes it on the loop that it is to live on.
+    """
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format="%(levelname)s %(name)s %(message)s")
     asyncio.run(_serve(client))
 
 
-async def _serve(client: Any) -> None:
+async def _serve(made: Any) -> None:
+    client = await _finished(made)
     # Read in a thread, so that a client that lives on the loop goes on between two calls.
     while line := await asyncio.to_thread(sys.stdin.readline):
         method, arguments = json.loads(line)
