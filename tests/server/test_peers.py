@@ -30,6 +30,9 @@ class FakePeer:
     def is_waiting(self) -> bool:
         return self.waiting > 0
 
+    def hurry(self) -> None:
+        """Nothing of it waits for time to pass."""
+
     def is_idle(self) -> bool:
         return not self.waiting and not self.stuck
 
