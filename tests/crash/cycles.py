@@ -41,25 +41,39 @@ class Cycles:
     def __post_init__(self) -> None:
         self.daemon = Daemon(self.directory, SETTINGS)
 
-    async def run(self, count: int, failpoints: Callable[[Random], str] = lambda _: "") -> None:
-        """Live and die so many times; then start once more, look, and stop cleanly."""
+    async def run(
+        self,
+        count: int,
+        failpoints: Callable[[Random], str] = lambda _: "",
+        *,
+        seconds: Callable[[Random], float] = lambda random: random.uniform(0.05, 0.4),
+        enough: Callable[[Daemon], bool] = lambda _: False,
+    ) -> None:
+        """Live and die so many times; then start once more, look, and stop cleanly.
+
+        Args:
+            count: how many lives.
+            failpoints: what is armed in a life.
+            seconds: how long a life lasts at most; one that a failpoint ends lasts shorter.
+            enough: ends a life before that.
+        """
         try:
             for _ in range(count):
-                await self._cycle(failpoints(self.random))
+                await self._cycle(failpoints(self.random), seconds(self.random), enough)
             self.daemon.failpoints = ""
             await self._start_and_look()
             assert await asyncio.to_thread(self.daemon.terminate) == 0
         finally:
             self.daemon.clean_up()
 
-    async def _cycle(self, failpoints: str) -> None:
+    async def _cycle(self, failpoints: str, seconds: float, enough: Callable[[Daemon], bool]) -> None:
         self.daemon.failpoints = failpoints
         if not await self._start_and_look():
             return
         clients = [LoadClient(number, self.record, Random(self.random.random())) for number in range(CLIENTS)]
         loads = [asyncio.create_task(client.run(self.daemon.port)) for client in clients]
         try:
-            await self._end(self.random.uniform(0.05, 0.4) if not failpoints else 2.0)
+            await self._end(seconds, enough)
             async with asyncio.timeout(WAIT_SECONDS):
                 await asyncio.gather(*loads)
             self.compactions["done"] += len(self.daemon.events("compaction_done"))
@@ -88,12 +102,12 @@ class Cycles:
         self.record.settle(held, started=started, ended=time.monotonic())
         return True
 
-    async def _end(self, seconds: float) -> None:
+    async def _end(self, seconds: float, enough: Callable[[Daemon], bool]) -> None:
         """Wait for a failpoint to end the daemon, and end it when none did in time."""
         process = self.daemon.process
         assert process is not None
         deadline = time.monotonic() + seconds
-        while process.poll() is None and time.monotonic() < deadline:
+        while process.poll() is None and time.monotonic() < deadline and not enough(self.daemon):
             await asyncio.sleep(0.002)
         if process.poll() is not None:
             assert process.returncode == FAILPOINT_EXIT_CODE, self.daemon.log_text()[-3000:]

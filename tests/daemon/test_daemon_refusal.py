@@ -124,7 +124,7 @@ def test_an_entry_that_makes_no_sense_is_refused_too(daemon: Daemon) -> None:
 
     reason = _refused(daemon)
 
-    assert "IndexError" in reason
+    assert "ValueError" in reason
     assert "Traceback" in daemon.log_text()
 
 
