@@ -1,14 +1,10 @@
 """Admin clients: the cluster, its topics, and groups' offsets read and set from outside."""
 
-import json
-import subprocess
-import sys
-from typing import Any
-
 import pytest
 
 from tests.clients.conftest import StartClient
-from tests.clients.process import CONFLUENT, KAFKA_PYTHON, WAIT_SECONDS, ClientProcess
+from tests.clients.kafka_admin import kafka_admin
+from tests.clients.process import CONFLUENT, KAFKA_PYTHON, ClientProcess
 from tests.clients.stored import stored
 from tests.fakes.daemon import Daemon
 
@@ -97,14 +93,6 @@ def test_a_reset_stays_between_the_ends(daemon: Daemon, start_client: StartClien
 
     assert sorted(results) == [["reset", 0, 20], ["reset", 1, 50], ["reset", 2, 0], ["reset", 3, 50]]
     assert [offset for offset, _ in stored(daemon, "reset").values()] == [20, 50, 0, 50]
-
-
-def kafka_admin(daemon: Daemon, *arguments: str) -> Any:
-    """Run kafka-python's command line and return what it prints."""
-    command = [sys.executable, "-m", "kafka.admin", "-b", daemon.address, "--format", "json", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT_SECONDS, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
 
 
 def test_kafka_pythons_command_line_sets_and_lists_offsets(daemon: Daemon) -> None:

@@ -1,9 +1,7 @@
 """Real clients and a daemon that is killed, is away, and loads: they wait, and never take that for "no offset"."""
 
-import socket
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 
@@ -13,6 +11,7 @@ from tests.clients.counters import refusals
 from tests.clients.process import AIOKAFKA, CLIENTS, CONFLUENT, KAFKA_PYTHON, ClientProcess, ClientRefused
 from tests.clients.stored import stored
 from tests.fakes.daemon import Daemon
+from tests.fakes.ports import lasting_port
 
 pytestmark = pytest.mark.integration
 
@@ -27,7 +26,7 @@ class Lives:
 
     def __init__(self, directory: Path) -> None:
         self.daemon = Daemon(directory)
-        self._listen = f"127.0.0.1:{_lasting_port()}"
+        self._listen = f"127.0.0.1:{lasting_port()}"
         self._hold = directory / "hold"
 
     def start(self) -> Daemon:
@@ -50,19 +49,6 @@ class Lives:
         """Wait until clients have been told often enough that the broker loads."""
         refused = (api, int(Code.COORDINATOR_LOAD_IN_PROGRESS))
         self.daemon.wait_until(lambda: refusals(self.daemon)[refused] >= REFUSALS_SEEN)
-
-
-def _lasting_port() -> int:
-    """Find a free port below those that the system gives away, so that nobody is given it between two lives."""
-    random = Random()
-    while True:
-        port = random.randrange(20_000, 32_000)
-        with socket.socket() as sock:
-            try:
-                sock.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        return port
 
 
 @pytest.fixture
