@@ -32,6 +32,8 @@ from protocol.sync_group import SyncGroupRequest
 logger = structlog.get_logger()
 
 _OURSELVES: Final = Who("offsetd", "", "")
+#: The first version of SyncGroup that has to name the protocol; before that there is nothing to compare.
+_NAMED_SINCE: Final = 5
 
 
 class Timer(Protocol):
@@ -78,32 +80,25 @@ class Groups:
         request = cast("JoinGroupRequest", decoded)
         version = header.api_version
         held = HeldJoin(client.turns, header, self._observed)
-        code = self._refuse(request.group_id)
-        low, high = self._limits.session_timeout_ms
-        if code is Code.NONE and not low <= request.session_timeout_ms <= high:
-            code = Code.INVALID_SESSION_TIMEOUT
+        joining = Joining(
+            member_id=request.member_id,
+            instance_id=request.group_instance_id,
+            client_id=header.client_id or "",
+            client_host=client.host,
+            session_timeout_ms=request.session_timeout_ms,
+            # Version 0 had one patience for both.
+            rebalance_timeout_ms=request.rebalance_timeout_ms if version else request.session_timeout_ms,
+            protocol_type=request.protocol_type,
+            protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
+            needs_id=version >= 4 and request.group_instance_id is None,
+            can_skip_assignment=version >= 9,
+        )
+        code = self._refuse_join(request.group_id, joining)
         membership = None if code is not Code.NONE else self._membership(request.group_id, make=not request.member_id)
         if membership is None:
             held.answer(JoinReply(Code.UNKNOWN_MEMBER_ID if code is Code.NONE else code, request.member_id))
             return
-        effects = membership.join(
-            Joining(
-                member_id=request.member_id,
-                instance_id=request.group_instance_id,
-                client_id=header.client_id or "",
-                client_host=client.host,
-                session_timeout_ms=request.session_timeout_ms,
-                # Version 0 had one patience for both.
-                rebalance_timeout_ms=request.rebalance_timeout_ms if version else request.session_timeout_ms,
-                protocol_type=request.protocol_type,
-                protocols=tuple((protocol.name, protocol.metadata) for protocol in request.protocols),
-                needs_id=version >= 4 and request.group_instance_id is None,
-                can_skip_assignment=version >= 9,
-            ),
-            held,
-            now_ms=self._now_ms(),
-            new_id=self._new_id,
-        )
+        effects = membership.join(joining, held, now_ms=self._now_ms(), new_id=self._new_id)
         self._carry_out(request.group_id, membership, effects, Who(header.client_id or "", client.host, ""))
         self._let_go(request.group_id, membership)
 
@@ -112,7 +107,10 @@ class Groups:
         header, decoded = decode_request(frame)
         request = cast("SyncGroupRequest", decoded)
         held = HeldSync(client.turns, header, self._observed)
+        named = header.api_version >= _NAMED_SINCE
         code = self._refuse(request.group_id)
+        if named and (request.protocol_type is None or request.protocol_name is None):
+            code = Code.INCONSISTENT_GROUP_PROTOCOL
         membership = self.memberships.get(request.group_id)
         if code is not Code.NONE or membership is None:
             held.answer(SyncReply(Code.UNKNOWN_MEMBER_ID if code is Code.NONE else code))
@@ -121,7 +119,7 @@ class Groups:
             request.member_id,
             request.group_instance_id,
             request.generation_id,
-            (request.protocol_type, request.protocol_name) if header.api_version >= 5 else None,
+            (request.protocol_type, request.protocol_name) if named else None,
             ((row.member_id, row.assignment) for row in request.assignments),
             held,
             now_ms=self._now_ms(),
@@ -186,6 +184,17 @@ class Groups:
         self._carry_out(group_id, membership, effects, Who(client_id, client.host, ""))
         self._let_go(group_id, membership)
         return codes
+
+    def _refuse_join(self, group_id: str, joining: Joining) -> Code:
+        """Tell why nobody can join so, if it is so: what is wrong with a request is said before its slot is loaded."""
+        code = self._refuse(group_id)
+        low, high = self._limits.session_timeout_ms
+        if code is Code.INVALID_GROUP_ID:
+            return code
+        if not low <= joining.session_timeout_ms <= high:
+            return Code.INVALID_SESSION_TIMEOUT
+        wrong = joining.refuse()
+        return code if wrong is Code.NONE else wrong
 
     def _refuse(self, group_id: str) -> Code:
         if not group_id or len(group_id.encode()) > GROUP_ID_BYTES_MAX:

@@ -2,7 +2,17 @@
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from offsetd.record import ENTRY_BYTES_MAX
+from protocol.errors import Code
+
+#: Names that members bring are shown to others, also in versions that write a name's length in two bytes.
+NAME_BYTES_MAX: Final = 1024
+#: So much of a client id is part of the ids that its members are given.
+CLIENT_ID_SHOWN_MAX: Final = 255
+#: What a protocol takes in memory, however short it is.
+_PROTOCOL_BYTES_LEAST: Final = 64
 
 
 class Joining(NamedTuple):
@@ -21,6 +31,22 @@ class Joining(NamedTuple):
     needs_id: bool = False
     # From version 9 on a leader that comes back learns that it need not assign anew.
     can_skip_assignment: bool = False
+
+    def refuse(self) -> Code:
+        """Tell why nobody can join so, if it is so: what one request may leave in memory is bounded.
+
+        A generation whose members say more than a log entry can hold would be refused anyway.
+        """
+        names = (self.protocol_type, self.instance_id or "", *(name for name, _ in self.protocols))
+        if any(len(name.encode()) > NAME_BYTES_MAX for name in names):
+            return Code.INVALID_REQUEST
+        size = sum(_PROTOCOL_BYTES_LEAST + len(metadata) for _, metadata in self.protocols)
+        return Code.INVALID_REQUEST if size > ENTRY_BYTES_MAX else Code.NONE
+
+    def made_id(self, new_id: str) -> str:
+        """Return the id of the member that comes to be."""
+        name = self.client_id[:CLIENT_ID_SHOWN_MAX] if self.instance_id is None else self.instance_id
+        return f"{name}-{new_id}"
 
 
 @dataclass(slots=True, eq=False)

@@ -303,19 +303,15 @@ class Membership:
     def _join_newcomer(
         self, joining: Joining, held: object, now_ms: int, new_id: Callable[[], str], effects: Effects
     ) -> None:
-        if joining.instance_id is not None:
-            member_id = f"{joining.instance_id}-{new_id()}"
-            known = self.roster.static(joining.instance_id)
-            if known is not None:
-                self._come_back(known, member_id, joining, held, now_ms, effects)
-                return
+        member_id = joining.made_id(new_id())
+        known = None if joining.instance_id is None else self.roster.static(joining.instance_id)
+        if known is not None:
+            self._come_back(known, member_id, joining, held, now_ms, effects)
+        elif joining.needs_id:
+            self.roster.pending[member_id] = now_ms + joining.session_timeout_ms
+            effects.answer(held, JoinReply(Code.MEMBER_ID_REQUIRED, member_id))
         else:
-            member_id = f"{joining.client_id}-{new_id()}"
-            if joining.needs_id:
-                self.roster.pending[member_id] = now_ms + joining.session_timeout_ms
-                effects.answer(held, JoinReply(Code.MEMBER_ID_REQUIRED, member_id))
-                return
-        self._add(member_id, joining, held, now_ms, effects)
+            self._add(member_id, joining, held, now_ms, effects)
 
     def _add(self, member_id: str, joining: Joining, held: object, now_ms: int, effects: Effects) -> None:
         if not len(self.roster):

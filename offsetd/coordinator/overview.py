@@ -86,6 +86,7 @@ def _describe(
             error_message=f"Group {group_id} not found." if missing else None,
             group_id=group_id,
             group_state=State.DEAD.value,
+            authorized_operations=OPERATIONS_UNASKED if missing else operations,
         )
     stable = view.state is State.STABLE
     return DescribeGroupsResponseGroup(

@@ -45,15 +45,18 @@ def decide_offset_delete(
     code = _refuse_offset_delete(request, exists=exists, membership=membership)
     if code is not Code.NONE:
         return Removal(OffsetDeleteResponse(error_code=code))
-    results = []
+    unknown: dict[str, list[OffsetDeleteResponsePartition]] = {}
+    known: list[tuple[str, list[OffsetDeleteResponsePartition]]] = []
     removed: dict[str, list[int]] = {}
     for topic in request.topics:
         read = membership is not None and membership.subscribes(topic.name)
-        answers = []
+        placed: list[OffsetDeleteResponsePartition] = []
         for row in topic.partitions:
             partition = row.partition_index
+            answers = placed
             if not topics.has(topic.name, partition):
                 refusal = Code.UNKNOWN_TOPIC_OR_PARTITION
+                answers = unknown.setdefault(topic.name, [])
             elif read:
                 refusal = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
@@ -61,9 +64,17 @@ def decide_offset_delete(
                 if held(topic.name, partition):
                     removed.setdefault(topic.name, []).append(partition)
             answers.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=refusal))
-        results.append(OffsetDeleteResponseTopic(name=topic.name, partitions=tuple(answers)))
+        if placed:
+            known.append((topic.name, placed))
+    if unknown:
+        # Kafka lists what it refused for the topic's sake first, and adds the rest to the topics that are there by
+        # then; where it refused nothing so, a topic that was named twice is answered twice.
+        for name, placed in known:
+            unknown.setdefault(name, []).extend(placed)
+        known = list(unknown.items())
+    results = tuple(OffsetDeleteResponseTopic(name=name, partitions=tuple(rows)) for name, rows in known)
     packed = tuple((name, Struct(f">{len(some)}i").pack(*some)) for name, some in removed.items())
-    return Removal(OffsetDeleteResponse(topics=tuple(results)), packed)
+    return Removal(OffsetDeleteResponse(topics=results), packed)
 
 
 def _refuse_offset_delete(request: OffsetDeleteRequest, *, exists: bool, membership: Membership | None) -> Code:

@@ -1,7 +1,7 @@
 """Compares what two peers answered, field by field, and takes out the differences that are on purpose. Pure."""
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -11,6 +11,7 @@ from protocol.schema import parse_versions
 #: Fields that name an element of a list, so that lists without a promised order can be laid side by side.
 _NAMES: Final = (
     "group_id",
+    "member_id",
     "name",
     "resource_name",
     "topic",
@@ -142,12 +143,22 @@ def judge(
     return Verdict(unexplained, len(differences) - len(unexplained), outdated)
 
 
-def plain(message: Any, facts: Facts, *, unordered: bool = False, only: Collection[str] = ()) -> Any:
+def plain(
+    message: Any,
+    facts: Facts,
+    *,
+    unordered: bool = False,
+    only: Collection[str] = (),
+    own: str = "",
+    shown: Callable[[str], str] = lambda text: text,
+) -> Any:
     """Turn a decoded reply into dicts, lists and values, with a peer's own facts replaced by what they stand for.
 
     Args:
         unordered: Lists whose elements have names become dicts by name, so that order is not compared.
         only: Elements that have a name (topics) are left out unless it is one of these.
+        own: Elements that have a group are left out unless its id begins so.
+        shown: How a text is compared that may be the id of a member.
     """
     names = {topic_id: name for name, topic_id in facts.topic_ids.items()}
 
@@ -160,6 +171,7 @@ def plain(message: Any, facts: Facts, *, unordered: bool = False, only: Collecti
                 parts = [
                     part for part in parts if not isinstance(part, dict) or part.get("name", only) in (*only, only)
                 ]
+            parts = [part for part in parts if not isinstance(part, dict) or part.get("group_id", own).startswith(own)]
             return _by_name(parts) if unordered else parts
         if field == "port" and value == facts.port:
             return "<port>"
@@ -169,7 +181,7 @@ def plain(message: Any, facts: Facts, *, unordered: bool = False, only: Collecti
             return "<words>"
         if isinstance(value, bytes) and value in names:
             return f"<id of {names[value]}>"
-        return value
+        return shown(value) if isinstance(value, str) else value
 
     return turn(message, "")
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from tests.conformance.comparison import Difference, differing, slug
 from tests.conformance.line import Line, Outcome
+from tests.conformance.party import Party
 from tests.conformance.peers import Peers
 from tests.conformance.scenario import Frames, Scenario
 
@@ -33,11 +34,12 @@ async def go_through(scenario: Scenario, peers: Peers) -> Notes:
     assert versions, "no version is served by both"
     for version in versions:
         run = slug(f"{scenario.name}-{version}")
-        async with Line(peers.kafka) as kafka, Line(peers.strict if scenario.strict else peers.offsetd) as ours:
+        other = peers.strict if scenario.strict else peers.offsetd
+        async with Party(peers.kafka, run) as kafka, Party(other, run) as ours:
             for step in scenario.steps:
                 if step.takes_part(version):
-                    left = await kafka.put(step, version, run)
-                    right = await ours.put(step, version, run)
+                    left = await kafka.put(step, version)
+                    right = await ours.put(step, version)
                     notes.compare(scenario.name, step.name, version, left, right)
     return notes
 

@@ -6,7 +6,10 @@ from typing import Any, Final, Self, cast
 
 from protocol.api import APIS, decode_response, encode_response
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.errors import Code
+from protocol.join_group import JoinGroupResponse
 from tests.conformance.comparison import plain
+from tests.conformance.member_ids import MemberIds
 from tests.conformance.peers import Peer
 from tests.conformance.scenario import Frame, Step, spoken
 from tests.fakes.wire import RawClient, connect
@@ -17,14 +20,19 @@ _KEY_OF: Final = {api.request: api.key for api in APIS.values()}
 Outcome = dict[str, Any]
 CLOSED: Final[Outcome] = {"connection": "closed"}
 UNANSWERED: Final[Outcome] = {"connection": "open"}
+#: The answers that tell a member its id.
+_TELLS_ID: Final = (Code.NONE, Code.MEMBER_ID_REQUIRED)
 
 
 class Line:
     """One connection, made anew when the peer has closed it."""
 
-    def __init__(self, peer: Peer) -> None:
+    def __init__(self, peer: Peer, ids: MemberIds | None = None) -> None:
         self._peer = peer
+        self._ids = MemberIds() if ids is None else ids
         self._client: RawClient | None = None
+        # The request whose answer comes later: its API, version and correlation id.
+        self._held: tuple[int, int, int] | None = None
 
     async def __aenter__(self) -> Self:
         return self
@@ -42,18 +50,30 @@ class Line:
 
     async def put(self, step: Step, version: int, run: str) -> Outcome:
         """Send a step's request and return what came of it."""
-        used = version if step.at is None else step.at
-        request = spoken(step.request(used), run, self._peer.facts.topic_ids)
         client = await self._connected()
-        correlation_id = client.send(request, used)
+        if step.asked is None:
+            assert self._held is not None, "no request of this client is held"
+            asked, self._held = self._held, None
+            return await self._answer(client, step, asked, run)
+        used = version if step.at is None else step.at
+        request = spoken(step.request(used), run, self._peer.facts.topic_ids, self._ids)
+        correlation_id = client.send(request, used, client_id=step.client_id)
         if not step.answered:
             return await self._silence(client, correlation_id)
+        asked = (_KEY_OF[type(request)], used, correlation_id)
+        if step.held:
+            self._held = asked
+            return UNANSWERED
+        return await self._answer(client, step, asked, run)
+
+    async def _answer(self, client: RawClient, step: Step, asked: tuple[int, int, int], run: str) -> Outcome:
         try:
             frame = await client.receive_frame()
         except (IncompleteReadError, ConnectionError):
             await self.hang_up()
             return CLOSED
-        return {"connection": "open", **self._read(frame, _KEY_OF[type(request)], used, step, correlation_id)}
+        key, version, correlation_id = asked
+        return {"connection": "open", **self._read(frame, key, version, step, correlation_id, run)}
 
     async def put_frame(self, frame: Frame) -> Outcome:
         """Send bytes on a fresh connection, and see whether they are answered and whether it lives on."""
@@ -92,10 +112,25 @@ class Line:
             return False
         return True
 
-    def _read(self, frame: bytes, key: int, version: int, step: Step | None, correlation_id: int | None) -> Outcome:
+    def _read(
+        self, frame: bytes, key: int, version: int, step: Step | None, correlation_id: int | None, run: str = ""
+    ) -> Outcome:
         got, response = decode_response(key, version, frame)
         assert correlation_id in {None, got}, "the reply belongs to another request"
         # Nothing was skipped in reading it: what came is what our own encoder writes.
         assert encode_response(key, version, got, response)[4:] == frame
-        unordered, only = (False, ()) if step is None else (step.unordered, step.only)
-        return cast("Outcome", plain(response, self._peer.facts, unordered=unordered, only=only))
+        if step is None:
+            return cast("Outcome", plain(response, self._peer.facts))
+        if isinstance(response, JoinGroupResponse) and response.error_code in _TELLS_ID:
+            self._ids.learn(step.by, response.member_id)
+        return cast(
+            "Outcome",
+            plain(
+                response,
+                self._peer.facts,
+                unordered=step.unordered,
+                only=step.only,
+                own=f"{run}." if step.own else "",
+                shown=self._ids.shown,
+            ),
+        )

@@ -16,7 +16,7 @@ from protocol.find_coordinator import FindCoordinatorRequest, FindCoordinatorRes
 from protocol.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from protocol.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from tests.conformance.comparison import Facts
-from tests.conformance.scenario import PARTITIONS, TOPICS
+from tests.conformance.scenario import MEMBERS_MAX, PARTITIONS, TOPICS
 from tests.fakes.daemon import running
 from tests.fakes.wire import RawClient, connected
 
@@ -63,7 +63,11 @@ def is_brought() -> bool:
 @contextmanager
 def started(libraries: Path, directory: Path) -> Iterator[Peers]:
     """Run all peers for the length of a block; none outlives it."""
-    settings: dict[str, object] = {"num.partitions": PARTITIONS}
+    settings: dict[str, object] = {
+        "num.partitions": PARTITIONS,
+        "group.initial.rebalance.delay.ms": 0,
+        "group.max.size": MEMBERS_MAX,
+    }
     kafka = KafkaProcess(libraries, directory / "kafka", extra=settings)
     try:
         with (

@@ -13,7 +13,13 @@ from tests.conformance.scenarios.list_offsets import COMMITTED
 UNKNOWN_TOPIC: Final = "commit to an unknown topic"
 ILLEGAL_TOPIC: Final = "commit to a name that no topic can have"
 REFUSED_GROUP: Final = "a group after a commit that was refused whole"
+REFUSED_JOIN: Final = "a group after a join that was refused"
+LAST_OFFSET: Final = "a group without members when its last offset is deleted"
 LONG_GROUP: Final = "group id longer than 1024 bytes"
+LONG_NAMES: Final = "other names of members longer than 1024 bytes, metadata over 1 MiB"
+GIVEN_BACK: Final = "a member id that is given back unused"
+STATIC_ID: Final = "a static member that joins with an id that was given to another"
+OTHER_NAME: Final = "a static member that comes back under another client id"
 OLD_VERSIONS: Final = "OffsetCommit 0 and 1, OffsetFetch 0, ListOffsets 0"
 OTHER_APIS: Final = "other APIs, later versions, features"
 OFFSETS_TOPIC: Final = "`__consumer_offsets`"
@@ -32,11 +38,16 @@ NOT_SHOWN: Final = (
     "OffsetFetch while loading",
     "OffsetFetch when a load failed",
     "commit that times out",
+    "two requests of one member that wait",
+    "a member that leaves while its SyncGroup waits",
+    "a protocol that is named twice in one join",
+    "metadata of a consumer that is no subscription",
+    "a member for which a full group has no room",
 )
 
-#: APIs of Kafka 4.3 that offsetd does not have: membership, transactions, administration, brokers among themselves.
+#: APIs of Kafka 4.3 that offsetd does not have: transactions, administration, other groups, brokers among themselves.
 _ABSENT_APIS: Final = (
-    *(*range(11, 18), *range(19, 32), *range(33, 52), 55, 57),
+    *(17, *range(19, 32), *range(33, 42), *range(43, 47), *range(48, 52), 55, 57),
     *(61, 64, 65, 66, 68, 69, *range(74, 82), *range(83, 93)),
 )
 _ABSENT_FEATURES: Final = ("eligible.leader.replicas", "group", "metadata", "share", "streams", "transaction")
@@ -204,6 +215,38 @@ _RECORDS: Final = (
     *_rows(PRODUCE, "produce", "acknowledged by two", {f"{_WRITTEN}error_message": (None, "<words>")}, versions="8+"),
 )
 
+_ASKED_FOR: Final = "join: a group that was only asked for"
+_TOO_LONG: Final = {
+    "error_code": (0, 42),
+    "generation_id": (1, -1),
+    "protocol_name": (ANY, ""),
+    "leader": (ANY, ""),
+    "member_id": (ANY, ""),
+    "members.#": (1, 0),
+}
+_SHORTENED: Final = dict.fromkeys(("leader", "member_id", "members[0].member_id"), (ANY, ANY))
+_MEMBERS: Final = (
+    *_rows(REFUSED_JOIN, _ASKED_FOR, "after no protocols", {"groups[*].group_state": ("Empty", "Dead")}),
+    *_rows(REFUSED_JOIN, _ASKED_FOR, "after no type", {"groups[*].group_state": ("Empty", "Dead")}),
+    *_rows(LAST_OFFSET, "delete offsets", "the group without offsets", {"groups[0].group_state": ("Empty", "Dead")}),
+    *_rows(LAST_OFFSET, "delete offsets", "from nothing", {"error_code": (0, 69), "topics.#": (1, 0)}),
+    *_rows(LONG_NAMES, "join: names beyond a bound", "long: *", _TOO_LONG),
+    *_rows(LONG_NAMES, "join: names beyond a bound", "a client's name", _SHORTENED),
+    *_rows(GIVEN_BACK, "join: an id that is given back", "a beats", {"error_code": (27, 0)}),
+    *_rows(
+        STATIC_ID,
+        "join: ids that were given out",
+        "b with an instance",
+        {"error_code": (-1, 25), "member_id": ("", ANY)},
+    ),
+    *_rows(
+        OTHER_NAME,
+        "join: a static member comes back",
+        "another name",
+        {"groups[*].members[*].client_id": ("raw", "other")},
+    ),
+)
+
 _FRAMES: Final = (
     *_rows(ODD_NULL, "frames: headers", "tags ff ff ff ff 0f", {"connection": ("open", "closed")}),
     *_rows(ODD_NULL, "frames: bodies", "commit: metadata of length -2", {"connection": ("open", "closed")}),
@@ -215,4 +258,4 @@ _FRAMES: Final = (
     *_rows(SURROGATES, "frames: texts", "key ed a0 bd ed b8 80", {"coordinators[0].key": ("\ufffd" * 2, "\ufffd" * 6)}),
 )
 
-TABLE: Final = (*_COMMITS, *_SERVED, *_TOPICS, *_CLUSTER, *_RECORDS, *_FRAMES)
+TABLE: Final = (*_COMMITS, *_SERVED, *_TOPICS, *_CLUSTER, *_RECORDS, *_MEMBERS, *_FRAMES)

@@ -1,7 +1,8 @@
 """What a scenario is: scripted requests as data, sent word for word to Kafka and to offsetd. Nothing is sent here.
 
-Two kinds of words stand for something else until they are sent: a text that begins with `@` is a name of this run of
-the scenario alone (no other scenario or version has used that group), and `id_of` is each peer's own id of a topic.
+Three kinds of words stand for something else until they are sent: a text that begins with `@` is a name of this run of
+the scenario alone (no other scenario or version has used that group), one that begins with `~` is the member id that a
+client was given, and `id_of` is each peer's own id of a topic.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,6 +11,7 @@ from typing import Any, Final
 
 from protocol.api import Request
 from protocol.schema import parse_versions
+from tests.conformance.member_ids import MemberIds
 
 #: Topics that both peers know before the first step, each with this many partitions.
 ORDERS: Final = "orders"
@@ -22,6 +24,8 @@ GROWN: Final = "grown"
 WRITTEN: Final = "written"
 TOPICS: Final = (ORDERS, PAYMENTS, EMPTY, GROWN, WRITTEN)
 PARTITIONS: Final = 4
+#: How large a group may become.
+MEMBERS_MAX: Final = 3
 
 _ID_MARK: Final = b"id:"
 _UUID_BYTES: Final = 16
@@ -31,11 +35,21 @@ Asked = Request | Callable[[int], Request]
 
 
 @dataclass(frozen=True, slots=True)
+class Seen:
+    """How a group looks when a held request has been taken."""
+
+    group: str
+    state: str
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
 class Step:
     """One request, and what its answers have in common."""
 
     name: str
-    asked: Asked
+    #: None: nothing is asked, the answer to the client's held request is taken.
+    asked: Asked | None
     #: In which of the scenario's versions the step takes part.
     versions: str = "0+"
     #: Its own version, if the step only prepares or looks after another API.
@@ -46,6 +60,15 @@ class Step:
     only: tuple[str, ...] = ()
     #: Whether an answer comes at all, so that nobody waits for one that never does.
     answered: bool = True
+    #: Which client asks, on a connection of its own, and how it calls itself.
+    by: str = ""
+    client_id: str | None = "raw"
+    #: Whether the answer waits for what others do, and is taken in a later step.
+    held: bool = False
+    #: What to wait for before the next step.
+    until: Seen | None = None
+    #: Whether an answer is narrowed to the groups of this run.
+    own: bool = False
 
     def takes_part(self, version: int) -> bool:
         """Tell whether this version of the scenario has the step."""
@@ -53,6 +76,7 @@ class Step:
 
     def request(self, version: int) -> Request:
         """Return the request as this version puts it."""
+        assert self.asked is not None, "nothing is asked"
         return self.asked(version) if callable(self.asked) else self.asked
 
 
@@ -99,18 +123,20 @@ def id_of(topic: str) -> bytes:
     return mark.ljust(_UUID_BYTES, b"\0")
 
 
-def spoken(request: Request, run: str, topic_ids: Mapping[str, bytes]) -> Request:
+def spoken(request: Request, run: str, topic_ids: Mapping[str, bytes], member_ids: MemberIds | None = None) -> Request:
     """Put the words of a run and of a peer in place of those that stand for them."""
-    put: Request = _put(request, run, topic_ids)
+    put: Request = _put(request, run, topic_ids, member_ids)
     return put
 
 
-def _put(value: Any, run: str, topic_ids: Mapping[str, bytes]) -> Any:
+def _put(value: Any, run: str, topic_ids: Mapping[str, bytes], member_ids: MemberIds | None) -> Any:
     if isinstance(value, str) and value.startswith("@"):
         return f"{run}.{value[1:]}"
+    if isinstance(value, str) and value.startswith("~") and member_ids is not None:
+        return member_ids.word(value[1:])
     if isinstance(value, bytes) and value.startswith(_ID_MARK):
         return topic_ids[value.removeprefix(_ID_MARK).rstrip(b"\0").decode()]
     if isinstance(value, tuple):
-        parts = [_put(part, run, topic_ids) for part in value]
+        parts = [_put(part, run, topic_ids, member_ids) for part in value]
         return value._make(parts) if hasattr(value, "_make") else tuple(parts)
     return value

@@ -6,7 +6,10 @@ from tests.conformance.scenario import Frames, Scenario
 from tests.conformance.scenarios import (
     cluster,
     frames,
+    group_admin,
+    joining,
     list_offsets,
+    members,
     offset_commit,
     offset_fetch,
     random_walk,
@@ -22,5 +25,8 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     *random_walk.SCENARIOS,
     *list_offsets.SCENARIOS,
     *records.SCENARIOS,
+    *joining.SCENARIOS,
+    *members.SCENARIOS,
+    *group_admin.SCENARIOS,
 )
 FRAMES: Final[tuple[Frames, ...]] = frames.FRAMES

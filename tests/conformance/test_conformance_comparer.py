@@ -7,15 +7,20 @@ import pytest
 from protocol.describe_cluster import DescribeClusterResponse
 from protocol.errors import Code
 from protocol.find_coordinator import FindCoordinatorResponse
+from protocol.join_group import JoinGroupResponse, JoinGroupResponseMember
+from protocol.list_groups import ListGroupsResponse, ListGroupsResponseGroup
 from protocol.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponsePartition, MetadataResponseTopic
 from protocol.offset_commit import OffsetCommitResponse, OffsetCommitResponsePartition, OffsetCommitResponseTopic
 from tests.conformance.comparison import ABSENT, ANY, Difference, Facts, Purpose, differing, judge, plain
 from tests.conformance.dialogue import Notes
 from tests.conformance.line import CLOSED
+from tests.conformance.member_ids import MemberIds
 
 KAFKA: Final = Facts(9092, "cluster-of-kafka", {"orders": b"k" * 16})
 OURS: Final = Facts(19092, "cluster-of-ours", {"orders": b"o" * 16})
 STEP: Final = ("commit", "plain", 3)
+FIRST: Final = "00000000-0000-4000-8000-000000000001"
+SECOND: Final = "00000000-0000-4000-8000-000000000002"
 
 
 def reply(*codes: int, topic: str = "orders") -> OffsetCommitResponse:
@@ -108,6 +113,48 @@ def test_a_narrowed_answer_still_shows_what_it_is_narrowed_to() -> None:
     left, right = metadata(KAFKA, "a", "other", "b"), metadata(OURS, "b", "another")
 
     assert set(compared(left, right, unordered=True, only=("a", "b"))) == {"topics[a]"}
+
+
+def test_of_a_list_of_groups_only_those_of_the_run_are_compared() -> None:
+    left = ListGroupsResponse(groups=tuple(ListGroupsResponseGroup(group_id=name) for name in ("run.a", "x", "run.b")))
+    right = ListGroupsResponse(groups=tuple(ListGroupsResponseGroup(group_id=name) for name in ("run.b", "y")))
+
+    assert set(compared(left, right, unordered=True, own="run.")) == {"groups[run.a]"}
+
+
+def joined(member_id: str, *others: str) -> JoinGroupResponse:
+    members = tuple(JoinGroupResponseMember(member_id=name, metadata=b"") for name in (member_id, *others))
+    return JoinGroupResponse(member_id=member_id, leader=member_id, members=members)
+
+
+def test_ids_of_members_are_compared_by_whose_they_are_and_how_they_are_made_up() -> None:
+    left, right = MemberIds(), MemberIds()
+    left.learn("a", f"raw-{FIRST}")
+    right.learn("a", f"raw-{SECOND}")
+    shown = plain(joined(f"raw-{FIRST}"), KAFKA, shown=left.shown)
+
+    assert shown == plain(joined(f"raw-{SECOND}"), OURS, shown=right.shown)
+    assert shown != plain(joined(f"raw-{FIRST}"), OURS, shown=right.shown)
+    assert shown != plain(joined(f"other-{SECOND}"), OURS, shown=right.shown)
+
+
+def test_ids_that_nobody_has_heard_of_are_compared_without_their_random_part() -> None:
+    ids = MemberIds()
+    left = plain(joined(f"raw-{FIRST}", f"raw-{SECOND}"), KAFKA, unordered=True, shown=ids.shown)
+    right = plain(joined(f"raw-{SECOND}", f"raw-{FIRST}"), OURS, unordered=True, shown=ids.shown)
+
+    assert left == right
+    assert left != plain(joined(f"raw-{SECOND}"), OURS, unordered=True, shown=ids.shown)
+
+
+def test_a_client_that_came_back_has_several_ids() -> None:
+    ids = MemberIds()
+    ids.learn("a", f"blue-{FIRST}")
+    ids.learn("a", f"blue-{SECOND}")
+    ids.learn("a", f"blue-{SECOND}")
+
+    assert (ids.word("a"), ids.word("a:0")) == (f"blue-{SECOND}", f"blue-{FIRST}")
+    assert ids.shown(f"blue-{SECOND}") == "<a:1 blue-UUID>"
 
 
 def difference(field: str = "error_code", kafka: object = 0, ours: object = 15, version: int = 3) -> Difference:

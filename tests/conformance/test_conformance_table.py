@@ -64,7 +64,7 @@ def test_every_request_of_the_script_can_be_written_in_its_version() -> None:
     for scenario in SCENARIOS:
         for version in versions(scenario):
             for step in scenario.steps:
-                if step.takes_part(version):
+                if step.takes_part(version) and step.asked is not None:
                     assert isinstance(step.request(version if step.at is None else step.at), Request)
                     count += 1
 
