@@ -3,12 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Any, cast
 
+import structlog
+
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.commits import Commits
 from offsetd.broker.expiries import Expiries
 from offsetd.broker.fetches import Fetches
 from offsetd.broker.groups import Groups, Timer
-from offsetd.broker.longreads import LongReads
+from offsetd.broker.longreads import LongReads, ReplyTooLarge
 from offsetd.broker.metadata import Metadata
 from offsetd.broker.removals import Removals
 from offsetd.broker.slots import Slots
@@ -30,8 +32,8 @@ from offsetd.coordinator.ends import (
     topics_polled,
 )
 from offsetd.coordinator.limits import Limits
-from offsetd.coordinator.overview import GroupView, answer_describe_groups
-from offsetd.coordinator.slices import ends_in_slices, groups_in_slices
+from offsetd.coordinator.overview import GroupView, view_of
+from offsetd.coordinator.slices import Slices, descriptions_in_slices, ends_in_slices, groups_in_slices
 from offsetd.coordinator.topics import KnownTopic, Topics
 from offsetd.log import Log
 from offsetd.observed import Observed
@@ -59,12 +61,15 @@ from protocol.api import (
     decode_request,
     encode_response,
 )
+from protocol.describe_groups import DescribeGroupsRequest
 from protocol.errors import Code
 from protocol.fetch import FetchRequest
 from protocol.header import RequestHeader
 from protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.list_offsets import ListOffsetsRequest
 from protocol.produce import ProduceRequest
+
+logger = structlog.get_logger()
 
 #: A client that asks Fetch to wait longer than this is answered earlier; it will ask again.
 _FETCH_WAIT_MS_MAX = 30_000
@@ -153,6 +158,7 @@ class Broker:
             LIST_OFFSETS: self._list_offsets,
             FETCH: self._fetch_records,
             LIST_GROUPS: self._list_groups,
+            DESCRIBE_GROUPS: self._describe_groups,
             JOIN_GROUP: self.groups.receive_join,
             SYNC_GROUP: self.groups.receive_sync,
             HEARTBEAT: self.groups.receive_heartbeat,
@@ -207,8 +213,6 @@ class Broker:
             response = answer_describe_cluster(request, identity=self.identity)
         elif key == DESCRIBE_CONFIGS:
             response = answer_describe_configs(request, identity=self.identity, topics=self.topics)
-        elif key == DESCRIBE_GROUPS:
-            response = answer_describe_groups(request, version=version, lookup=self._view)
         else:
             assert key == PRODUCE, f"no answer is written for API {key}"
             response = refuse_produce(request, version=version)
@@ -237,9 +241,35 @@ class Broker:
 
         turns.read(read)
 
+    def _describe_groups(self, frame: bytes, client: Client) -> None:
+        header, decoded = decode_request(frame)
+        request = cast("DescribeGroupsRequest", decoded)
+        turns, since = client.turns, client.received_at
+        turns.read(lambda turn: self._long.read(turns, turn, self._descriptions(header, request, since)))
+
+    def _descriptions(self, header: RequestHeader, request: DescribeGroupsRequest, since: float) -> Slices:
+        bytes_max = self._limits.response_bytes_max
+        for lookup in (self._view, lambda _: (Code.UNKNOWN_SERVER_ERROR, None)):
+            reply = yield from descriptions_in_slices(
+                request,
+                lookup,
+                version=header.api_version,
+                correlation_id=header.correlation_id,
+                bytes_max=bytes_max,
+            )
+            if reply is not None:
+                self.observed.latency[DESCRIBE_GROUPS].observe(self._clock.monotonic() - since)
+                return reply
+            logger.warning("reply_too_large", api="DescribeGroups", limit_bytes=bytes_max)
+        raise ReplyTooLarge(limit_bytes=bytes_max)
+
     def _view(self, group_id: str) -> tuple[Code, GroupView | None]:
-        code, _ = self.slots.lookup(group_id)
-        return (code, None) if code is not Code.NONE else (code, self.groups.view(group_id))
+        code, group = self.slots.lookup(group_id)
+        if code is not Code.NONE:
+            self.observed.refusals[DESCRIBE_GROUPS, int(code)] += 1
+            return code, None
+        membership = self.groups.memberships.get(group_id)
+        return code, None if group is None and membership is None else view_of(membership, group)
 
     def _encoded(self, header: RequestHeader, response: Any, since: float) -> bytes:
         reply = encode_response(header.api_key, header.api_version, header.correlation_id, response)

@@ -215,7 +215,7 @@ class Groups:
         membership = self.memberships.get(group_id)
         if group is None and membership is None:
             return None
-        return view_of(membership, None if group is None or group.generation is None else group.generation[1])
+        return view_of(membership, group)
 
     def count(self) -> int:
         """Return how many groups there are."""
@@ -240,9 +240,15 @@ class Groups:
             for held, reply in membership.let_go(Code.COORDINATOR_NOT_AVAILABLE).answers:
                 cast("HeldJoin | HeldSync", held).answer(reply)
 
-    def forget(self, group_id: str) -> None:
-        """Let go of the membership of a group that was deleted."""
-        self.memberships.pop(group_id, None)
+    def forget(self, group_id: str) -> Membership | None:
+        """Let go of the membership of a group that is being removed; return it, should the log refuse that."""
+        return self.memberships.pop(group_id, None)
+
+    def take_back(self, group_id: str, membership: Membership | None) -> None:
+        """Go on with a group whose removal was refused, unless somebody has begun anew meanwhile."""
+        if membership is not None and self.memberships.setdefault(group_id, membership) is membership:
+            self._mark(group_id)
+            self._let_go(group_id, membership)
 
     # --- from the log -----------------------------------------------------------------------------------------------
 
@@ -260,8 +266,11 @@ class Groups:
         if membership is not None:
             return membership
         group = self._slots.table_of(group_id).groups.get(group_id)
-        if group is None and not make:
-            return None
+        if not self._waiters.will_exist(group_id, exists=group is not None):
+            # Nothing of a group that is being removed goes on.
+            group = None
+            if not make:
+                return None
         if group is None or group.generation is None:
             membership = self._make()
         else:

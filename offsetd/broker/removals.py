@@ -4,16 +4,18 @@ What is on its way counts: a group that is being deleted is gone for the next re
 on its way is there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, cast
 
 from offsetd.broker.client import Client, Clock
 from offsetd.broker.groups import Groups
-from offsetd.broker.slots import Slots, SlotState
+from offsetd.broker.slots import Slots
 from offsetd.broker.turns import Turn, Turns
 from offsetd.broker.waiter import Waiter, Waiters
+from offsetd.coordinator.membership import Membership
 from offsetd.coordinator.removal import Removal, decide_offset_delete, has_offset, refuse_group_removal
 from offsetd.coordinator.topics import Topics
+from offsetd.group import Group
 from offsetd.observed import Observed
 from offsetd.record import Reason, Who, decode_entry, encode_group_tombstone, encode_tombstone
 from offsetd.table import SlotTable
@@ -78,14 +80,16 @@ class Removals:
         gathering = _Gathering(client.turns, len(going), reply)
         who = Who(header.client_id or "", client.host, "")
         for group_id in going:
+            membership = self._groups.forget(group_id)
 
-            def after(code: Code, group_id: str = group_id) -> None:
+            def after(code: Code, group_id: str = group_id, membership: Membership | None = membership) -> None:
                 codes[group_id] = code
+                if code is not Code.NONE:
+                    self._groups.take_back(group_id, membership)
                 gathering.hear()
 
-            table = self._table(group_id)
+            table = self._slots.table_of(group_id)
             now_ms = self._clock.wall_ms()
-            self._groups.forget(group_id)
             entry = encode_group_tombstone(table.slot, group_id, now_ms, who, Reason.DELETED)
             self._append(entry, table, group_id, now_ms, who, after)
 
@@ -94,11 +98,7 @@ class Removals:
         header, decoded = decode_request(frame)
         request = cast("OffsetDeleteRequest", decoded)
         decision = self._decide(request)
-        pieces = [
-            (name, partitions[start : start + 4 * _PARTITIONS_MAX])
-            for name, partitions in decision.topics
-            for start in range(0, len(partitions), 4 * _PARTITIONS_MAX)
-        ]
+        pieces = list(_pieces(decision.topics))
         failed: list[Code] = []
         since = client.received_at
 
@@ -114,38 +114,37 @@ class Removals:
 
         gathering = _Gathering(client.turns, len(pieces), reply)
         who = Who(header.client_id or "", client.host, "")
-        table = self._table(request.group_id)
         for piece in pieces:
+            table = self._slots.table_of(request.group_id)
             now_ms = self._clock.wall_ms()
-            entry = encode_tombstone(table.slot, request.group_id, now_ms, who, Reason.DELETED, [piece])
+            entry = encode_tombstone(table.slot, request.group_id, now_ms, who, Reason.DELETED, piece)
             self._append(entry, table, request.group_id, now_ms, who, after)
 
     def _decide(self, request: OffsetDeleteRequest) -> Removal:
         group_id = request.group_id
-        table = self._table(group_id)
-        if self._slots.states[table.slot] is not SlotState.READY:
-            return Removal(OffsetDeleteResponse(error_code=Code.COORDINATOR_LOAD_IN_PROGRESS))
+        code, group = self._slots.lookup(group_id)
+        if code is not Code.NONE and group_id:
+            return Removal(OffsetDeleteResponse(error_code=code))
         # While something is on its way for the group, an offset may come to be there that nobody sees yet.
         pending = group_id in self._waiters.pending
         return decide_offset_delete(
             request,
-            exists=self._exists(group_id),
+            exists=self._exists(group_id, group),
             membership=self._groups.memberships.get(group_id),
-            held=(lambda _topic, _partition: True) if pending else has_offset(table.groups.get(group_id)),
+            held=(lambda _topic, _partition: True) if pending else has_offset(group),
             topics=self._topics,
         )
 
     def _refuse_group(self, group_id: str) -> Code:
-        if self._slots.states[self._slots.of(group_id)] is not SlotState.READY:
-            return Code.COORDINATOR_LOAD_IN_PROGRESS
-        return refuse_group_removal(exists=self._exists(group_id), membership=self._groups.memberships.get(group_id))
+        code, group = self._slots.lookup(group_id)
+        if code is not Code.NONE:
+            return code
+        exists = self._exists(group_id, group)
+        return refuse_group_removal(exists=exists, membership=self._groups.memberships.get(group_id))
 
-    def _exists(self, group_id: str) -> bool:
-        stored = group_id in self._table(group_id).groups
-        return group_id in self._groups.memberships or self._waiters.will_exist(group_id, exists=stored)
-
-    def _table(self, group_id: str) -> SlotTable:
-        return self._slots.tables[self._slots.of(group_id)]
+    def _exists(self, group_id: str, group: Group | None) -> bool:
+        will_exist = self._waiters.will_exist(group_id, exists=group is not None)
+        return group_id in self._groups.memberships or will_exist
 
     def _append(
         self, entry: bytes, table: SlotTable, group_id: str, now_ms: int, who: Who, after: Callable[[Code], None]
@@ -161,3 +160,21 @@ class Removals:
                 self._observed.refusals[header.api_key, int(code)] += 1
         self._observed.latency[header.api_key].observe(self._clock.monotonic() - since)
         return encode_response(header.api_key, header.api_version, header.correlation_id, response)
+
+
+def _pieces(topics: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+    """Yield what goes into one entry: all of it, unless it is very much, so that all goes or stays together."""
+    piece: list[tuple[str, bytes]] = []
+    left = _PARTITIONS_MAX
+    for name, partitions in topics:
+        rest = partitions
+        while rest:
+            some, rest = rest[: 4 * left], rest[4 * left :]
+            piece.append((name, some))
+            # A name takes its room, too.
+            left -= len(some) // 4 + len(name) // 4
+            if left <= 0:
+                yield piece
+                piece, left = [], _PARTITIONS_MAX
+    if piece:
+        yield piece

@@ -56,7 +56,13 @@ class Ageing(NamedTuple):
 def ageing_of(group: Group, membership: Membership | None) -> Ageing | None:
     """Return how a group's offsets grow old, None if they do not: its members are at work, or about to be."""
     if membership is None or membership.state is State.EMPTY:
-        since_ms = None if group.generation is None else group.generation[0]
+        if group.generation is None:
+            since_ms = None
+        elif group.generation[1].members:
+            # They are gone, but the log has not taken that yet, so there is no moment to count from.
+            return None
+        else:
+            since_ms = group.generation[0]
         return Ageing(since_ms=since_ms, goes=membership is None or not membership.roster.pending)
     if (
         membership.state is State.STABLE

@@ -5,11 +5,10 @@ from typing import Final, NamedTuple
 
 from offsetd.coordinator.member import Member
 from offsetd.coordinator.membership import Membership, State
-from offsetd.record import Generation
+from offsetd.group import Group
 from protocol.describe_groups import (
     OPERATIONS_UNASKED,
     DescribeGroupsRequest,
-    DescribeGroupsResponse,
     DescribeGroupsResponseGroup,
     DescribeGroupsResponseMember,
 )
@@ -33,10 +32,11 @@ class GroupView(NamedTuple):
     members: tuple[Member, ...] = ()
 
 
-def view_of(membership: Membership | None, stored: Generation | None) -> GroupView:
+def view_of(membership: Membership | None, group: Group | None) -> GroupView:
     """Return how a group that exists is shown."""
     if membership is None:
-        return GroupView(State.EMPTY, "" if stored is None else stored.protocol_type)
+        stored = None if group is None else group.generation
+        return GroupView(State.EMPTY, "" if stored is None else stored[1].protocol_type)
     return GroupView(
         membership.state,
         membership.protocol_type or "",
@@ -64,14 +64,12 @@ def listed_by(request: ListGroupsRequest) -> Callable[[str, GroupView], ListGrou
     return listed
 
 
-def answer_describe_groups(
-    request: DescribeGroupsRequest, *, version: int, lookup: Callable[[str], tuple[Code, GroupView | None]]
-) -> DescribeGroupsResponse:
-    """Describe each group that was asked for, as often as it was asked for."""
+def described_by(
+    request: DescribeGroupsRequest, *, version: int
+) -> Callable[[str, Code, GroupView | None], DescribeGroupsResponseGroup]:
+    """Return how a group is described, or refused, or not there."""
     operations = _GROUP_OPERATIONS if request.include_authorized_operations else OPERATIONS_UNASKED
-    return DescribeGroupsResponse(
-        groups=tuple(_describe(group_id, *lookup(group_id), version, operations) for group_id in request.groups)
-    )
+    return lambda group_id, code, view: _describe(group_id, code, view, version, operations)
 
 
 def _describe(

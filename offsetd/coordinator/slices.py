@@ -5,9 +5,10 @@ from itertools import islice
 
 from offsetd.coordinator.fetch import Lookup, each_topic, groups_asked, rows_of
 from offsetd.coordinator.latest import Latest
-from offsetd.coordinator.overview import GroupView, listed_by
+from offsetd.coordinator.overview import GroupView, described_by, listed_by
 from offsetd.group import Group
-from protocol.api import LIST_GROUPS, METADATA, OFFSET_FETCH, encode_response
+from protocol.api import DESCRIBE_GROUPS, LIST_GROUPS, METADATA, OFFSET_FETCH, encode_response
+from protocol.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse, DescribeGroupsResponseGroup
 from protocol.errors import Code
 from protocol.list_groups import ListGroupsRequest, ListGroupsResponse, ListGroupsResponseGroup
 from protocol.metadata import MetadataResponse, MetadataResponsePartition, MetadataResponseTopic
@@ -161,6 +162,29 @@ def groups_in_slices(
             refusal = ListGroupsResponse(error_code=Code.UNKNOWN_SERVER_ERROR)
             return encode_response(LIST_GROUPS, version, correlation_id, refusal)
     return splice_last(LIST_GROUPS, version, correlation_id, ListGroupsResponse(), Rows(len(pieces), pieces))
+
+
+def descriptions_in_slices(
+    request: DescribeGroupsRequest,
+    lookup: Callable[[str], tuple[Code, GroupView | None]],
+    *,
+    version: int,
+    correlation_id: int,
+    bytes_max: int,
+) -> Generator[None, None, bytes | None]:
+    """Describe groups, each as often as it was asked for; None if that takes too many bytes."""
+    encode = row_encoder(DESCRIBE_GROUPS, version, DescribeGroupsResponseGroup)
+    described = described_by(request, version=version)
+    budget = _Budget(bytes_max)
+    pieces: list[bytes] = []
+    for group_id in request.groups:
+        row = described(group_id, *lookup(group_id))
+        pieces.append(encode(row))
+        if budget.spend(1 + len(row.members) + len(group_id) // 16, len(pieces[-1])):
+            yield
+        if budget.bytes_left < 0:
+            return None
+    return splice_last(DESCRIBE_GROUPS, version, correlation_id, DescribeGroupsResponse(), Rows(len(pieces), pieces))
 
 
 def ends_in_slices(ends: Latest, names: Iterable[str], answer: Callable[[], bytes]) -> Slices:

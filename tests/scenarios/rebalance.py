@@ -103,8 +103,8 @@ class World:
         version = int(options.get("version", "9"))
         client.instance_id = _instance(options, client)
         topics = options.get("topics", "t").split(",")
-        names = b"".join(pack(">h", len(name)) + name.encode() for name in topics)
-        metadata = pack(">hi", 1, len(topics)) + names + pack(">i", -1)
+        packed = b"".join(pack(">h", len(name)) + name.encode() for name in topics)
+        metadata = pack(">hi", 1, len(topics)) + packed + pack(">i", -1)
         if "metadata" in options:
             metadata = options["metadata"].encode()
         joining = Joining(
