@@ -13,7 +13,7 @@ from typing import Final
 
 from offsetd.bench.kafka import bring
 from offsetd.bench.server import ServerFailed
-from tests.members.process import PYTHON_LIBRARIES, python_command
+from tests.members.process import CONFLUENT, KAFKA_PYTHON, PYTHON_LIBRARIES, python_command
 
 #: With this set, members in other languages are tested too.
 WANTED: Final = bool(os.environ.get("OFFSETD_PEERS"))
@@ -21,6 +21,8 @@ JAVA, KAFKAJS, FRANZ, SARAMA, KCAT = PEERS = ("java", "kafkajs", "franz", "saram
 LIBRARIES: Final = (*PYTHON_LIBRARIES, *(PEERS if WANTED else ()))
 #: kcat commits what it has printed, and offsetd has nothing to print.
 COMMITTING: Final = tuple(library for library in LIBRARIES if library != KCAT)
+#: Those that can give up some partitions and keep the others; kcat can too, but prints only what changes.
+COOPERATIVE: Final = tuple(library for library in LIBRARIES if library in {KAFKA_PYTHON, CONFLUENT, JAVA, FRANZ})
 #: kafkajs has no static members.
 STATIC: Final = tuple(library for library in LIBRARIES if library != KAFKAJS)
 

@@ -8,11 +8,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
-from aiokafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 
 from tests.clients.program import Row, serve
 
-_ASSIGNORS = {assignor.name: assignor for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor)}
+_ASSIGNORS = {RangePartitionAssignor.name: RangePartitionAssignor}
 
 
 class AioKafkaMember(ConsumerRebalanceListener):  # type: ignore[misc]

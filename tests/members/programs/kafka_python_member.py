@@ -5,8 +5,8 @@ import sys
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.structs import OffsetAndMetadata
 
 from tests.clients.program import Row, serve
@@ -14,7 +14,7 @@ from tests.members.programs.polled import Polled
 
 _POLL_MS = 50
 _NO_EPOCH = -1
-_ASSIGNORS = {assignor.name: assignor for assignor in (RangePartitionAssignor, RoundRobinPartitionAssignor)}
+_ASSIGNORS = {assignor.name: assignor for assignor in (RangePartitionAssignor, CooperativeStickyAssignor)}
 
 
 class KafkaPythonMember(ConsumerRebalanceListener):  # type: ignore[misc]

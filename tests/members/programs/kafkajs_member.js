@@ -3,7 +3,7 @@
 // The library has no range assignor, so one is made here with its own tools: whoever leads a group of several libraries
 // must assign by the protocol that all of them know. It has no static members either.
 const readline = require('readline')
-const { AssignerProtocol, Kafka, PartitionAssigners, logLevel } = require('kafkajs')
+const { AssignerProtocol, Kafka, logLevel } = require('kafkajs')
 
 const [address, text] = process.argv.slice(2)
 const options = JSON.parse(text)
@@ -45,7 +45,7 @@ const range = ({ cluster }) => ({
 const kafka = new Kafka({ clientId: options.client_id, brokers: [address], logLevel: logLevel.WARN })
 const consumer = kafka.consumer({
   groupId: options.group,
-  partitionAssigners: [options.assignor === 'range' ? range : PartitionAssigners.roundRobin],
+  partitionAssigners: [range],
   sessionTimeout: options.session_ms,
   heartbeatInterval: options.heartbeat_ms,
   maxWaitTimeInMs: 100,

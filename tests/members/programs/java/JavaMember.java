@@ -27,7 +27,7 @@ public final class JavaMember implements ConsumerRebalanceListener {
   private static final Map<String, String> ASSIGNORS =
       Map.of(
           "range", "org.apache.kafka.clients.consumer.RangeAssignor",
-          "roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor");
+          "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
   private final KafkaConsumer<byte[], byte[]> consumer;
   private final LinkedBlockingQueue<FutureTask<Object>> calls = new LinkedBlockingQueue<>();

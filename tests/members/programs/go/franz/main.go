@@ -79,8 +79,8 @@ func main() {
 	state := &lines.State{}
 	made := &member{group: options.Group, state: state}
 	balancer := kgo.RangeBalancer()
-	if options.Assignor == "roundrobin" {
-		balancer = kgo.RoundRobinBalancer()
+	if options.Assignor == "cooperative-sticky" {
+		balancer = kgo.CooperativeStickyBalancer()
 	}
 	settings := []kgo.Opt{
 		kgo.SeedBrokers(address),

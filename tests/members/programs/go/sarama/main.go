@@ -130,11 +130,7 @@ func main() {
 	config.Consumer.Offsets.Initial = sarama.OffsetOldest
 	config.Consumer.Group.Session.Timeout = time.Duration(options.SessionMS) * time.Millisecond
 	config.Consumer.Group.Heartbeat.Interval = time.Duration(options.HeartbeatMS) * time.Millisecond
-	strategy := sarama.NewBalanceStrategyRange()
-	if options.Assignor == "roundrobin" {
-		strategy = sarama.NewBalanceStrategyRoundRobin()
-	}
-	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy}
+	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{sarama.NewBalanceStrategyRange()}
 	if options.Instance != nil {
 		config.Consumer.Group.InstanceId = *options.Instance
 	}
