@@ -30,7 +30,7 @@ def test_members_give_up_a_part_and_get_it_back(library: str, daemon: Daemon, st
 
 
 def test_cooperative_members_of_different_libraries_share_one_group(daemon: Daemon, start_member: StartMember) -> None:
-    """Without franz-go: of a topic that librdkafka as leader names twice it reads the last alone, and joins for ever."""
+    """Without franz-go: of a topic that librdkafka, leading, names twice it reads the last, and joins for ever."""
     members = []
     for library in COOPERATIVE:
         if library == FRANZ:
