@@ -4,7 +4,8 @@ import json
 import sys
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from tests.clients.program import Row, serve
 from tests.members.programs.polled import Polled
@@ -34,6 +35,7 @@ class ConfluentMember:
         if options["instance"] is not None:
             settings["group.instance.id"] = options["instance"]
         self._consumer = Consumer(settings)
+        self._admin = AdminClient({"bootstrap.servers": address})
         self._polled = Polled(self._poll, self._consumer.assignment)
         self._consumer.subscribe(options["topics"], on_assign=lambda *_: self._polled.assigned())
         self._polled.start()
@@ -60,6 +62,34 @@ class ConfluentMember:
         found = self._polled.call(lambda: self._consumer.committed(asked, timeout=_TIMEOUT_SECONDS))
         assert all(one.error is None for one in found), found
         return [[one.topic, one.partition, None if one.offset == _NO_OFFSET else one.offset] for one in found]
+
+    # --- what an administrator does -----------------------------------------------------------------------------
+
+    def groups(self) -> list[str]:
+        """List all groups."""
+        found = self._admin.list_consumer_groups().result()
+        assert found.errors == [], found.errors
+        return [group.group_id for group in found.valid]
+
+    def describe(self, group: str) -> dict[str, Any]:
+        """Tell a group's state, and what each client of it owns."""
+        found = self._admin.describe_consumer_groups([group])[group].result()
+        owned = {
+            member.client_id: [[one.topic, one.partition] for one in member.assignment.topic_partitions]
+            for member in found.members
+        }
+        return {"state": found.state.name.lower(), "owned": owned}
+
+    def reset(self, group: str, rows: list[Row]) -> None:
+        """Set a group's offsets."""
+        wanted = ConsumerGroupTopicPartitions(group, [TopicPartition(*row) for row in rows])
+        (future,) = self._admin.alter_consumer_group_offsets([wanted]).values()
+        found = future.result().topic_partitions
+        assert all(one.error is None for one in found), found
+
+    def delete(self, group: str) -> None:
+        """Delete a group."""
+        self._admin.delete_consumer_groups([group])[group].result()
 
     def close(self) -> None:
         """Leave the group."""

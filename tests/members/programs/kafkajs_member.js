@@ -65,6 +65,28 @@ consumer.on(consumer.events.CRASH, ({ payload }) => {
 
 const calls = {
   look: async () => state,
+  groups: async () => (await admin.listGroups()).groups.map(({ groupId }) => groupId),
+  describe: async (group) => {
+    const [found] = (await admin.describeGroups([group])).groups
+    const owned = {}
+    for (const { clientId, memberAssignment } of found.members) {
+      const { assignment } = AssignerProtocol.MemberAssignment.decode(memberAssignment)
+      owned[clientId] = Object.entries(assignment).flatMap(([topic, partitions]) =>
+        partitions.map((partition) => [topic, partition])
+      )
+    }
+    return { state: found.state.toLowerCase(), owned }
+  },
+  // The library joins the group as a member to do this.
+  reset: async (group, rows) => {
+    for (const topic of new Set(rows.map(([name]) => name))) {
+      const partitions = rows
+        .filter(([name]) => name === topic)
+        .map(([, partition, offset]) => ({ partition, offset: String(offset) }))
+      await admin.setOffsets({ groupId: group, topic, partitions })
+    }
+  },
+  delete: (group) => admin.deleteGroups([group]),
   commit: (rows) =>
     consumer.commitOffsets(rows.map(([topic, partition, offset]) => ({ topic, partition, offset: String(offset) }))),
   committed: async (rows) => {
@@ -97,7 +119,7 @@ const main = async () => {
     try {
       answer = { result: (await calls[method](...given)) ?? null }
     } catch (error) {
-      answer = { error: `${error.name}: ${error.message}` }
+      answer = { error: `${error.name}: ${error.message} ${JSON.stringify(error.groups ?? '')}` }
     }
     process.stdout.write(JSON.stringify(answer) + '\n')
   }
