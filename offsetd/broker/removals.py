@@ -125,13 +125,13 @@ class Removals:
         code, group = self._slots.lookup(group_id)
         if code is not Code.NONE and group_id:
             return Removal(OffsetDeleteResponse(error_code=code))
-        # While something is on its way for the group, an offset may come to be there that nobody sees yet.
-        pending = group_id in self._waiters.pending
         return decide_offset_delete(
             request,
             exists=self._exists(group_id, group),
             membership=self._groups.memberships.get(group_id),
-            held=(lambda _topic, _partition: True) if pending else has_offset(group),
+            held=has_offset(group),
+            # While something is on its way for the group, an offset may come to be there that nobody sees yet.
+            pending=group_id in self._waiters.pending,
             topics=self._topics,
         )
 

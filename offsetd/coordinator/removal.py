@@ -39,9 +39,10 @@ def decide_offset_delete(
     exists: bool,
     membership: Membership | None,
     held: Callable[[str, int], bool],
+    pending: bool,
     topics: Topics,
 ) -> Removal:
-    """Decide which offsets go; `held` tells whether a partition has one, or may have one when all is settled."""
+    """Decide which offsets go: those that are held, and while something is pending those that may come to be."""
     code = _refuse_offset_delete(request, exists=exists, membership=membership)
     if code is not Code.NONE:
         return Removal(OffsetDeleteResponse(error_code=code))
@@ -54,14 +55,16 @@ def decide_offset_delete(
         for row in topic.partitions:
             partition = row.partition_index
             answers = placed
-            if not topics.has(topic.name, partition):
+            stored = held(topic.name, partition)
+            # A topic shows only so many partitions, but an offset may be of any.
+            if not stored and not topics.has(topic.name, partition):
                 refusal = Code.UNKNOWN_TOPIC_OR_PARTITION
                 answers = unknown.setdefault(topic.name, [])
             elif read:
                 refusal = Code.GROUP_SUBSCRIBED_TO_TOPIC
             else:
                 refusal = Code.NONE
-                if held(topic.name, partition):
+                if stored or pending:
                     removed.setdefault(topic.name, []).append(partition)
             answers.append(OffsetDeleteResponsePartition(partition_index=partition, error_code=refusal))
         if placed:

@@ -14,7 +14,7 @@ from protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from protocol.offset_delete import OffsetDeleteRequest, OffsetDeleteRequestPartition, OffsetDeleteRequestTopic
 from protocol.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
-from tests.broker.scene import Scene
+from tests.broker.scene import FakeClient, Scene
 
 ORDERS = ("orders", 0)
 
@@ -183,7 +183,7 @@ def send_delete(scene: Scene, *groups: str, version: int = 2) -> "Deletion":
 class Deletion:
     """A deletion on its way."""
 
-    def __init__(self, client: Any, number: int) -> None:
+    def __init__(self, client: FakeClient, number: int) -> None:
         self._client = client
         self._number = number
 
@@ -197,23 +197,26 @@ class Deletion:
         return {row.group_id: row.error_code for row in response.results}
 
 
+def send_delete_offsets(scene: Scene, group: str, topics: Mapping[str, tuple[int, ...]]) -> tuple[FakeClient, int]:
+    """Ask for offsets to be deleted."""
+    client = scene.client()
+    request = OffsetDeleteRequest(
+        group_id=group,
+        topics=tuple(
+            OffsetDeleteRequestTopic(
+                name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=row) for row in rows)
+            )
+            for name, rows in topics.items()
+        ),
+    )
+    return client, client.send(request, 0)
+
+
 def delete_offsets(
     scene: Scene, group: str, topics: Mapping[str, tuple[int, ...]]
 ) -> tuple[int, dict[tuple[str, int], int]]:
     """Delete offsets and settle; return the code of all, and that of each partition."""
-    client = scene.client()
-    number = client.send(
-        OffsetDeleteRequest(
-            group_id=group,
-            topics=tuple(
-                OffsetDeleteRequestTopic(
-                    name=name, partitions=tuple(OffsetDeleteRequestPartition(partition_index=row) for row in rows)
-                )
-                for name, rows in topics.items()
-            ),
-        ),
-        0,
-    )
+    client, number = send_delete_offsets(scene, group, topics)
     scene.log.settle()
     response = client.answer(number)
     codes = {(topic.name, row.partition_index): row.error_code for topic in response.topics for row in topic.partitions}
