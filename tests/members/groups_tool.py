@@ -7,7 +7,7 @@ import pytest
 
 from tests.clients.process import WAIT_SECONDS
 from tests.fakes.daemon import Daemon
-from tests.members.toolchains import ToolchainMissing, groups_command
+from tests.members.toolchains import GROUPS_TOOL, ToolchainMissing, command
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +38,16 @@ class Printed:
 def groups_tool(daemon: Daemon, *arguments: str) -> Printed:
     """Run the tool; where it cannot be had, the test is skipped."""
     try:
-        command = groups_command()
+        words = command(GROUPS_TOOL)
     except ToolchainMissing as reason:
-        pytest.skip(f"no kafka-consumer-groups: {reason}")
+        pytest.skip(f"no {GROUPS_TOOL}: {reason}")
     done = subprocess.run(
-        [*command, "--bootstrap-server", daemon.address, *arguments],
+        [*words, "--bootstrap-server", daemon.address, *arguments],
         capture_output=True,
         text=True,
         timeout=WAIT_SECONDS,
         check=False,
     )
     # What it logs is lost without a logger, and it says so at length.
-    words = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
-    return Printed(done.stdout + "\n".join(words), done.returncode)
+    said = [line for line in done.stderr.splitlines() if not line.startswith("SLF4J")]
+    return Printed(done.stdout + "\n".join(said), done.returncode)

@@ -18,6 +18,7 @@ from tests.members.process import CONFLUENT, KAFKA_PYTHON, PYTHON_LIBRARIES, pyt
 #: With this set, members in other languages are tested too.
 WANTED: Final = bool(os.environ.get("OFFSETD_PEERS"))
 JAVA, KAFKAJS, FRANZ, SARAMA, KCAT = PEERS = ("java", "kafkajs", "franz", "sarama", "kcat")
+GROUPS_TOOL: Final = "kafka-consumer-groups"
 LIBRARIES: Final = (*PYTHON_LIBRARIES, *(PEERS if WANTED else ()))
 #: kcat commits what it has printed, and offsetd has nothing to print.
 COMMITTING: Final = tuple(library for library in LIBRARIES if library != KCAT)
@@ -40,30 +41,39 @@ class ToolchainMissing(Exception):
     """What a library needs cannot be had here; says why in one line."""
 
 
-@cache
-def command(library: str) -> tuple[str, ...]:
-    """Return the command that starts a member.
+def command(name: str) -> tuple[str, ...]:
+    """Return the command that starts a member in a library, or a tool.
 
     Raises:
         ToolchainMissing: it cannot be had here.
     """
-    if library in PYTHON_LIBRARIES:
-        return tuple(python_command(library))
-    makers = {JAVA: _java, KAFKAJS: _kafkajs, FRANZ: _go, SARAMA: _go, KCAT: _kcat}
-    return tuple(makers[library](library))
+    found = _found(name)
+    if isinstance(found, ToolchainMissing):
+        raise found
+    return found
+
+
+def present() -> list[str]:
+    """Return the libraries that can be had here, for groups of several; tests of a single one say what is missing."""
+    return [library for library in LIBRARIES if not isinstance(_found(library), ToolchainMissing)]
 
 
 @cache
-def groups_command() -> tuple[str, ...]:
-    """Return the command that Kafka's script `kafka-consumer-groups.sh` runs.
+def _found(name: str) -> tuple[str, ...] | ToolchainMissing:
+    """Try once: what could not be brought a moment ago is not asked for by every test again."""
+    makers = {JAVA: _java, KAFKAJS: _kafkajs, FRANZ: _go, SARAMA: _go, KCAT: _kcat, GROUPS_TOOL: _groups_tool}
+    try:
+        return tuple(python_command(name) if name in PYTHON_LIBRARIES else makers[name](name))
+    except ToolchainMissing as reason:
+        return reason
 
-    Raises:
-        ToolchainMissing: it cannot be had here.
-    """
+
+def _groups_tool(_name: str) -> Sequence[str]:
+    """Return what Kafka's script `kafka-consumer-groups.sh` runs."""
     return (*_JVM, "-cp", f"{_kafka_jars()}/*", "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand")
 
 
-def _java(_library: str) -> Sequence[str]:
+def _java(_name: str) -> Sequence[str]:
     jars, classes = _kafka_jars(), _BROUGHT / "java"
     _need("javac")
     source = _PROGRAMS / "java" / "JavaMember.java"
@@ -76,11 +86,11 @@ def _kafka_jars() -> Path:
     try:
         bring(_DEPLOY / "pom.xml", _JARS)
     except (ServerFailed, OSError, subprocess.SubprocessError) as error:
-        raise ToolchainMissing(f"Kafka's jars cannot be brought: {error}") from error
+        raise ToolchainMissing(f"Kafka's jars: {' '.join(str(error).split())[:300]}") from error
     return _JARS
 
 
-def _kafkajs(_library: str) -> Sequence[str]:
+def _kafkajs(_name: str) -> Sequence[str]:
     _need("node", "npm")
     place = _BROUGHT / "node"
     place.mkdir(parents=True, exist_ok=True)
@@ -102,7 +112,7 @@ def _go(library: str) -> Sequence[str]:
     return (built,)
 
 
-def _kcat(_library: str) -> Sequence[str]:
+def _kcat(_name: str) -> Sequence[str]:
     _need("kcat")
     return ("kcat",)
 
