@@ -8,10 +8,13 @@ from hypothesis import strategies as st
 
 from offsetd.group import Group, Offset
 from offsetd.record import (
+    Generation,
+    GenerationMember,
     Reason,
     TopicOffsets,
     Who,
     encode_commit,
+    encode_generation,
     encode_group_tombstone,
     encode_tombstone,
     encode_touch,
@@ -64,7 +67,17 @@ class GroupTombstone:
     who: Who
 
 
-Step: TypeAlias = Commit | Touch | Tombstone | GroupTombstone
+@dataclass(frozen=True)
+class Completed:
+    """A generation of members is complete, or the last of them has left."""
+
+    group: str
+    time_ms: int
+    who: Who
+    generation: Generation
+
+
+Step: TypeAlias = Commit | Touch | Tombstone | GroupTombstone | Completed
 
 
 def slot_of(group: str) -> int:
@@ -85,6 +98,8 @@ def encode(step: Step) -> bytes:
             return encode_tombstone(slot, group, time_ms, who, Reason.DELETED, topics_gone)
         case GroupTombstone(group, time_ms, who):
             return encode_group_tombstone(slot, group, time_ms, who, Reason.EXPIRED)
+        case Completed(group, time_ms, who, generation):
+            return encode_generation(slot, group, time_ms, who, generation)
 
 
 def _packed(numbers: tuple[int, ...]) -> bytes:
@@ -114,6 +129,7 @@ class Model:
 
     groups: dict[str, dict[tuple[str, int], Offset]] = field(default_factory=dict)
     who: dict[str, Who] = field(default_factory=dict)
+    generations: dict[str, tuple[int, Generation]] = field(default_factory=dict)
     sequence: int = 0
     newest_ms: int = 0
 
@@ -129,11 +145,16 @@ class Model:
                 for name, numbers in names:
                     for number in numbers:
                         self.groups.get(group, {}).pop((name, number), None)
-                if not self.groups.get(group):
+                if not self.groups.get(group) and group not in self.generations:
                     self._forget(group)
             case GroupTombstone(group, _, _):
                 self.sequence += 1
                 self._forget(group)
+            case Completed(group, time_ms, who, generation):
+                self.sequence += 1
+                self.groups.setdefault(group, {})
+                self.who.setdefault(group, who)
+                self.generations[group] = time_ms, generation
 
     def _commit(self, step: Commit) -> None:
         held = self.groups.setdefault(step.group, {})
@@ -158,6 +179,7 @@ class Model:
     def _forget(self, group: str) -> None:
         self.groups.pop(group, None)
         self.who.pop(group, None)
+        self.generations.pop(group, None)
 
 
 def seen(group: Group) -> dict[tuple[str, int], Offset]:
@@ -172,6 +194,7 @@ def check_slot(table: SlotTable, model: Model) -> None:
         group = table.groups[group_id]
         assert seen(group) == held
         assert group.who == model.who[group_id]
+        assert group.generation == model.generations.get(group_id)
         assert group.live == len(held)
         assert group.newest_ms() == max((offset.time_ms for offset in held.values()), default=None)
         assert sorted(group.names()) == sorted({name for name, _ in held})
@@ -243,6 +266,30 @@ _topics = st.lists(
 ).map(tuple)
 _commits = st.builds(Commit, group=_groups, time_ms=_times, who=_whos, topics=_topics)
 
+_bytes = st.sampled_from((b"", b"\0", b"\xc0\x93", bytes(300)))
+_members = st.lists(
+    st.builds(
+        GenerationMember,
+        member_id=st.sampled_from(("m-1", "m-2", "\u03a9-3", "")),
+        instance_id=st.sampled_from((None, None, "", "blue")),
+        client_id=st.sampled_from(("rdkafka", "")),
+        client_host=st.just("/10.0.0.1"),
+        rebalance_timeout_ms=st.sampled_from((-1, 0, 60_000, (1 << 31) - 1)),
+        session_timeout_ms=st.sampled_from((6_000, 1_800_000)),
+        metadata=_bytes,
+        assignment=_bytes,
+    ),
+    max_size=3,
+).map(tuple)
+_generations = st.builds(
+    Generation,
+    protocol_type=st.sampled_from(("consumer", "connect", "")),
+    generation=st.sampled_from((0, 1, 2, (1 << 31) - 1)),
+    protocol=st.sampled_from((None, "range", "")),
+    leader=st.sampled_from((None, "m-1")),
+    members=_members,
+)
+
 steps: st.SearchStrategy[Step] = st.one_of(
     _commits,
     _commits,
@@ -250,4 +297,5 @@ steps: st.SearchStrategy[Step] = st.one_of(
     st.builds(Touch, group=_groups, time_ms=_times, who=_whos, topics=_named),
     st.builds(Tombstone, group=_groups, time_ms=_times, who=_whos, topics=st.one_of(_named, _everything)),
     st.builds(GroupTombstone, group=_groups, time_ms=_times, who=_whos),
+    st.builds(Completed, group=_groups, time_ms=_times, who=_whos, generation=_generations),
 )

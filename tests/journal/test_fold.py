@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 from offsetd.journal.batch import Batch
 from offsetd.journal.fold import Fold, FoldRefused, Key, Place, fold_runs
 from offsetd.journal.segment import read_batches
-from offsetd.record import UnknownEntry, encode_opening
+from offsetd.record import Generation, GenerationMember, UnknownEntry, encode_opening
 from offsetd.rows import restore
 from tests.histories import (
     SLOTS,
     WHOS,
     Commit,
+    Completed,
     GroupTombstone,
     Model,
     Row,
@@ -115,6 +116,49 @@ def test_a_fold_writes_only_what_changed(tmp_path: Path) -> None:
     assert [fold.deletes for fold in folds[:3]] == [(), (), ((slot, "billing", "returns"),)]
     assert sorted(folds[3].deletes) == [(slot, "billing", ""), (slot, "billing", "orders")]
     assert checkpoint.rows == {}
+
+
+def _completed(group: str, number: int, *members: str) -> Completed:
+    rows = tuple(GenerationMember(name, None, "c", "/h", 1, 2, b"said", b"part") for name in members)
+    return Completed(group, TIME_MS + number, WHOS[1], Generation("consumer", number, "range", "m-1", rows))
+
+
+def test_a_generation_changes_the_groups_own_row_and_no_other(tmp_path: Path) -> None:
+    batches = _batches(
+        tmp_path,
+        [
+            [encode(_commit("billing", 0, 1))],
+            [encode(_completed("billing", 1, "m-1"))],
+            [encode(_completed("billing", 1, "m-1"))],
+            [encode(_completed("billing", 2))],
+            [encode(Tombstone("billing", TIME_MS, WHOS[0], (("orders", (0, 1)),)))],
+            [encode(GroupTombstone("billing", TIME_MS, WHOS[0]))],
+        ],
+    )
+    slot = slot_of("billing")
+    checkpoint = Rows()
+
+    folds = [fold for batch in batches for fold in checkpoint.fold([batch])]
+
+    assert [sorted(topic for _, _, topic in fold.puts) for fold in folds] == [["", "orders"], [""], [], [""], [], []]
+    assert [fold.deletes for fold in folds[:4]] == [()] * 4
+    assert [fold.deletes for fold in folds[4:]] == [((slot, "billing", "orders"),), ((slot, "billing", ""),)]
+    assert checkpoint.rows == {}
+
+
+def test_a_group_of_members_alone_is_kept_and_restored(tmp_path: Path) -> None:
+    completed = _completed("audit", 7, "m-1", "m-2")
+    checkpoint = Rows()
+    checkpoint.fold(_batches(tmp_path, [[encode(completed)]]))
+    _, tables = fresh_tables()
+    for (slot, group_id, topic), value in checkpoint.rows.items():
+        restore(tables[slot], group_id, topic, value)
+    group = tables[slot_of("audit")].groups["audit"]
+
+    assert [topic for _, _, topic in checkpoint.rows] == [""]
+    assert group.generation == (TIME_MS + 7, completed.generation)
+    assert group.who == WHOS[1]
+    assert (group.live, group.names()) == (0, [])
 
 
 def test_a_group_that_came_and_went_within_a_run_leaves_nothing(tmp_path: Path) -> None:
