@@ -7,6 +7,7 @@ from tests.conformance.scenarios import (
     cluster,
     frames,
     group_admin,
+    group_walk,
     joining,
     list_offsets,
     members,
@@ -28,5 +29,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     *joining.SCENARIOS,
     *members.SCENARIOS,
     *group_admin.SCENARIOS,
+    *group_walk.SCENARIOS,
 )
 FRAMES: Final[tuple[Frames, ...]] = frames.FRAMES
