@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup run test lint types format bench bench-peers crash fuzz conformance docker docs lock clean
+.PHONY: setup run test lint types format bench bench-peers crash fuzz conformance peers storm docker docs lock clean
 
 setup: $(STAMP)
 
@@ -40,6 +40,12 @@ fuzz: setup
 
 conformance: setup
 	OFFSETD_CONFORMANCE=1 $(BIN)/python -X dev -m pytest tests/conformance tests/client/test_client_kafka.py -rs $(ARGS)
+
+peers: setup
+	OFFSETD_PEERS=1 $(BIN)/python -m pytest tests/members -rs $(ARGS)
+
+storm: setup
+	OFFSETD_STORM_MEMBERS=$(or $(MEMBERS),200) OFFSETD_STORM_SECONDS=$(or $(SECONDS),60) OFFSETD_STORM_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/members/test_members_storm.py -rP $(ARGS)
 
 docker:
 	docker build -t offsetd .
