@@ -5,14 +5,22 @@ from typing import Final
 
 from protocol.api import (
     API_VERSIONS,
+    DELETE_GROUPS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
     FETCH,
     FIND_COORDINATOR,
+    HEARTBEAT,
+    JOIN_GROUP,
+    LEAVE_GROUP,
+    LIST_GROUPS,
     LIST_OFFSETS,
     METADATA,
     OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
+    SYNC_GROUP,
     Request,
     encode_request,
 )
@@ -21,6 +29,7 @@ from protocol.describe_cluster import DescribeClusterRequest
 from protocol.describe_configs import DescribeConfigsRequest, DescribeConfigsRequestResource
 from protocol.find_coordinator import FindCoordinatorRequest
 from protocol.frame import FRAME_BYTES_MAX
+from tests.conformance.group_requests import beat, delete, delete_offsets, describe, join, leave, listing, sync
 from tests.conformance.requests import at, commit, ends, fetch, metadata, records, row, since
 from tests.conformance.scenario import EMPTY, ORDERS, Frame, Frames
 
@@ -185,6 +194,19 @@ _REQUESTS: Final[tuple[tuple[int, int, Request], ...]] = (
         4,
         DescribeConfigsRequest(resources=(DescribeConfigsRequestResource(2, ORDERS, ("no.such.key",)),)),
     ),
+    (JOIN_GROUP, 2, join("cut", "m")),
+    (JOIN_GROUP, 9, join("cut", "m", instance="i")),
+    (SYNC_GROUP, 0, sync("m", 1, ("m", b"part"), group="cut")),
+    (SYNC_GROUP, 5, sync("m", 1, ("m", b"part"), group="cut", instance="i")),
+    (HEARTBEAT, 0, beat("m", 1, group="cut")),
+    (HEARTBEAT, 4, beat("m", 1, group="cut", instance="i")),
+    (LEAVE_GROUP, 0, leave(("m", None), group="cut")(0)),
+    (LEAVE_GROUP, 5, leave(("m", "i"), group="cut")(5)),
+    (LIST_GROUPS, 5, listing("no such state", types=("classic",))),
+    (DESCRIBE_GROUPS, 0, describe("cut-never")),
+    (DESCRIBE_GROUPS, 6, describe("cut-never")),
+    (DELETE_GROUPS, 2, delete("cut-never")),
+    (OFFSET_DELETE, 0, delete_offsets("cut-never", (ORDERS, [0]))),
 )
 
 BEGINNINGS: Final = tuple(
@@ -214,6 +236,8 @@ ENDINGS: Final = Frames(
 _COMMIT_TAIL: Final = pack(">i", -1) + _text(b"") + pack(">q", -1)
 _ONE_TOPIC: Final = pack(">i", 1) + _text(b"orders")
 _ONE_PARTITION: Final = pack(">iiq", 1, 0, 5)
+_JOINING: Final = _text(b"odd") + pack(">i", 6000) + _text(b"m") + _text(b"consumer")
+_PARTS: Final = _text(b"odd") + pack(">i", 1) + _text(b"m")
 #: As a count it is one more than the elements, which makes it -2 in 32 bits.
 _LARGEST: Final = b"\xff\xff\xff\xff\x0f"
 
@@ -290,6 +314,22 @@ BODIES: Final = Frames(
         _frame("describe cluster: switch of 2", DESCRIBE_CLUSTER, 0, _NO_TAGS + b"\x02" + _NO_TAGS),
         _frame("describe cluster: switch of 255", DESCRIBE_CLUSTER, 1, _NO_TAGS + b"\xff\x01" + _NO_TAGS),
         _frame("describe configs: null resources", DESCRIBE_CONFIGS, 1, pack(">i", -1) + b"\0"),
+        _frame("join: null group", JOIN_GROUP, 0, pack(">hi", -1, 6000) + _text(b"m") + _text(b"c") + pack(">i", 0)),
+        _frame("join: null protocols", JOIN_GROUP, 0, _JOINING + pack(">i", -1)),
+        _frame("join: too many protocols", JOIN_GROUP, 0, _JOINING + pack(">i", 2**31 - 1)),
+        _frame("join: null metadata", JOIN_GROUP, 0, _JOINING + pack(">i", 1) + _text(b"p") + pack(">i", -1)),
+        _frame("join: metadata that ends early", JOIN_GROUP, 0, _JOINING + pack(">i", 1) + _text(b"p") + pack(">i", 9)),
+        _frame("sync: null parts", SYNC_GROUP, 0, _text(b"odd") + pack(">i", 1) + _text(b"m") + pack(">i", -1)),
+        _frame("sync: a null part", SYNC_GROUP, 0, _PARTS + pack(">i", 1) + _text(b"m") + pack(">i", -1)),
+        _frame("heartbeat: null member", HEARTBEAT, 0, _text(b"odd") + pack(">ih", 1, -1)),
+        _frame("heartbeat: null instance", HEARTBEAT, 3, _text(b"odd") + pack(">i", 1) + _text(b"m") + pack(">h", -1)),
+        _frame("leave: null members", LEAVE_GROUP, 3, _text(b"odd") + pack(">i", -1)),
+        _frame("describe groups: null groups", DESCRIBE_GROUPS, 0, pack(">i", -1)),
+        _frame("describe groups: a null group", DESCRIBE_GROUPS, 0, pack(">ih", 1, -1)),
+        _frame("list groups 4: null states", LIST_GROUPS, 4, _NO_TAGS + b"\0" + _NO_TAGS),
+        _frame("delete groups: null groups", DELETE_GROUPS, 0, pack(">i", -1)),
+        _frame("delete groups: a null group", DELETE_GROUPS, 0, pack(">ih", 1, -1)),
+        _frame("delete offsets: null topics", OFFSET_DELETE, 0, _text(b"odd") + pack(">i", -1)),
         _frame("ApiVersions 3: null software", API_VERSIONS, 3, _NO_TAGS + b"\0\0" + _NO_TAGS),
     ),
 )
