@@ -101,7 +101,7 @@ class Commits:
         observed.commit_requests += 1
         observed.commit_partitions += shape.partitions
         if shape.member is not None:
-            shape.member.hear(int(client.received_at * 1000))
+            shape.member.hear(int(self._clock.monotonic() * 1000))
         table = self._slots.tables[shape.slot]
         entry, topics = shape.fill(offsets, now_ms)
         ready = shape.reply_head + correlation + shape.reply_tail
@@ -153,7 +153,7 @@ class Commits:
         self._observed.commit_partitions += sum(len(topic.partitions) // 4 for topic in topics)
         if membership is not None and request.member_id in membership.roster.members:
             # A member that commits is alive.
-            membership.roster.members[request.member_id].hear(int(client.received_at * 1000))
+            membership.roster.members[request.member_id].hear(int(self._clock.monotonic() * 1000))
         who = Who(header.client_id or "", client.host, request.member_id)
         if group is not None and request.group_id not in self._waiters.pending:
             oldest_ms = unchanged_since(group, topics)

@@ -12,6 +12,7 @@ from typing import Final, Protocol, cast
 import structlog
 
 from offsetd.broker.client import Client, Clock
+from offsetd.broker.excess import Excess
 from offsetd.broker.held import HeldJoin, HeldSync
 from offsetd.broker.slots import Slots, SlotState
 from offsetd.broker.waiter import Waiter, Waiters
@@ -69,6 +70,7 @@ class Groups:
         self._due: list[tuple[int, str]] = []
         self._looked_for: dict[str, int] = {}
         self._marked: set[str] = set()
+        self._excess = Excess(bytes_max=limits.excess_bytes_max)
         self._armed_ms: int | None = None
         self._timer: Timer | None = None
 
@@ -194,7 +196,12 @@ class Groups:
         if not low <= joining.session_timeout_ms <= high:
             return Code.INVALID_SESSION_TIMEOUT
         wrong = joining.refuse()
-        return code if wrong is Code.NONE else wrong
+        if wrong is not Code.NONE or code is not Code.NONE:
+            return code if wrong is Code.NONE else wrong
+        membership = self.memberships.get(group_id)
+        is_member = membership is not None and joining.member_id in membership.roster.members
+        has_room = is_member or self._excess.has_room(joining, now_ms=self._now_ms())
+        return Code.NONE if has_room else Code.COORDINATOR_NOT_AVAILABLE
 
     def _refuse(self, group_id: str) -> Code:
         if not group_id or len(group_id.encode()) > GROUP_ID_BYTES_MAX:
@@ -257,7 +264,8 @@ class Groups:
         now_ms = self._now_ms()
         for group_id, group in self._slots.tables[slot].groups.items():
             if group.generation is not None and group.generation[1].members:
-                self.memberships[group_id] = self._restored(group.generation[1], now_ms)
+                membership = self.memberships[group_id] = self._restored(group.generation[1], now_ms)
+                self._excess.count(group_id, membership.roster.excess_bytes)
                 self._mark(group_id)
 
     def _membership(self, group_id: str, *, make: bool) -> Membership | None:
@@ -299,6 +307,8 @@ class Groups:
             cast("HeldJoin | HeldSync", held).answer(reply)
         if effects.append is not None:
             self._append(group_id, membership, effects.append, who)
+        if self.memberships.get(group_id) is membership:
+            self._excess.count(group_id, membership.roster.excess_bytes)
         self._mark(group_id)
 
     def _append(self, group_id: str, membership: Membership, generation: Generation, who: Who) -> None:

@@ -25,3 +25,5 @@ class Limits:
     session_timeout_ms: tuple[int, int] = (6_000, 1_800_000)
     initial_rebalance_delay_ms: int = 3_000
     group_members_max: int = 2_147_483_647
+    # What members of all groups may say beyond what members usually do.
+    excess_bytes_max: int = 134_217_728

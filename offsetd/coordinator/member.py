@@ -13,6 +13,8 @@ NAME_BYTES_MAX: Final = 1024
 CLIENT_ID_SHOWN_MAX: Final = 255
 #: What a protocol takes in memory, however short it is.
 _PROTOCOL_BYTES_LEAST: Final = 64
+#: What members say is counted from here on: nearly all of them say less.
+_SAID_BYTES_FREE: Final = 4096
 
 
 class Joining(NamedTuple):
@@ -40,8 +42,7 @@ class Joining(NamedTuple):
         names = (self.protocol_type, self.instance_id or "", *(name for name, _ in self.protocols))
         if any(len(name.encode()) > NAME_BYTES_MAX for name in names):
             return Code.INVALID_REQUEST
-        size = sum(_PROTOCOL_BYTES_LEAST + len(metadata) for _, metadata in self.protocols)
-        return Code.INVALID_REQUEST if size > ENTRY_BYTES_MAX else Code.NONE
+        return Code.INVALID_REQUEST if _size_of(self.protocols) > ENTRY_BYTES_MAX else Code.NONE
 
     def made_id(self, new_id: str) -> str:
         """Return the id of the member that comes to be."""
@@ -83,3 +84,12 @@ class Member:
     def hear(self, now_ms: int) -> None:
         """Take a sign of life."""
         self.deadline_ms = now_ms + self.session_timeout_ms
+
+
+def excess_of(protocols: tuple[tuple[str, bytes], ...]) -> int:
+    """Return by how many bytes a member says more than members usually do."""
+    return max(_size_of(protocols) - _SAID_BYTES_FREE, 0)
+
+
+def _size_of(protocols: tuple[tuple[str, bytes], ...]) -> int:
+    return sum(_PROTOCOL_BYTES_LEAST + len(metadata) for _, metadata in protocols)

@@ -5,7 +5,7 @@ When anything of it changes is the membership's business.
 
 from collections import Counter
 
-from offsetd.coordinator.member import Member
+from offsetd.coordinator.member import Member, excess_of
 from offsetd.coordinator.slot import java_hash
 from offsetd.coordinator.subscription import subscribed_topics
 from offsetd.record import GenerationMember
@@ -27,6 +27,8 @@ class Roster:
         self._supporters: Counter[str] = Counter()
         # How many joins are held.
         self.waiting = 0
+        # By how many bytes the members say more than members usually do.
+        self.excess_bytes = 0
 
     def __len__(self) -> int:
         return len(self.members)
@@ -36,7 +38,7 @@ class Roster:
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
         self.leader = self.leader or member.member_id
-        self._supporters.update(name for name, _ in member.protocols)
+        self._support(member)
         if member.instance_id is not None:
             self._static[member.instance_id] = member.member_id
 
@@ -79,10 +81,15 @@ class Roster:
     def change_protocols(self, member: Member, protocols: tuple[tuple[str, bytes], ...]) -> None:
         """Take what a member that joins again supports now."""
         self._unsupport(member)
-        self._supporters.update(name for name, _ in protocols)
         member.protocols = protocols
+        self._support(member)
+
+    def _support(self, member: Member) -> None:
+        self._supporters.update(name for name, _ in member.protocols)
+        self.excess_bytes += excess_of(member.protocols)
 
     def _unsupport(self, member: Member) -> None:
+        self.excess_bytes -= excess_of(member.protocols)
         for name, _ in member.protocols:
             self._supporters[name] -= 1
             if not self._supporters[name]:

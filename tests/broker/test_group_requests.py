@@ -1,6 +1,7 @@
 """Members' requests from frame to reply: what is refused before a group is asked, every version, and turns."""
 
 import pytest
+from structlog.testing import capture_logs
 
 from offsetd.coordinator.limits import Limits
 from protocol.api import APIS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
@@ -102,6 +103,39 @@ def test_protocols_are_bounded_by_name_size_and_number() -> None:
         codes.append(member.join(3).error_code)
 
     assert codes == [Code.INVALID_REQUEST] * 4 + [Code.NONE]
+
+
+def test_what_members_of_all_groups_say_is_bounded_and_who_says_little_is_let_in() -> None:
+    """Otherwise a stranger could fill the memory, a mebibyte with each group that it makes up."""
+    scene = Scene(limits=Limits(slots=4, initial_rebalance_delay_ms=0, excess_bytes_max=100_000))
+    first, second, third, fourth = members = [Consumer(scene, name) for name in "abcd"]
+    for member in members:
+        member.protocols = [("range", bytes(44_000))]
+    with capture_logs() as logs:
+        codes = [member.join().error_code for member in (first, second, third, first)]
+        modest = Consumer(scene, "e").join().error_code
+        first.leave()
+        codes += [third.join().error_code, fourth.join().error_code]
+
+    assert codes == [0, 0, Code.COORDINATOR_NOT_AVAILABLE, 0, 0, Code.COORDINATOR_NOT_AVAILABLE]
+    assert modest == 0
+    assert {line["event"] for line in logs} == {"join_refused"}
+
+
+def test_what_members_said_is_counted_anew_after_a_restart() -> None:
+    limits = Limits(slots=4, initial_rebalance_delay_ms=0, excess_bytes_max=50_000)
+    before = Scene(limits=limits)
+    large = Consumer(before, "a")
+    large.protocols = [("range", bytes(44_000))]
+    large.settle_alone()
+    scene = Scene(tuple(before.log.written), limits=limits)
+    other = Consumer(scene, "b")
+    other.protocols = large.protocols
+    codes = [other.join().error_code]
+    scene.clock.advance(10_000)
+    codes.append(other.join().error_code)
+
+    assert codes == [Code.COORDINATOR_NOT_AVAILABLE, 0]
 
 
 def test_a_client_with_a_very_long_name_breaks_no_answer_in_any_version() -> None:
