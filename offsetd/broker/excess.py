@@ -1,4 +1,4 @@
-"""What members say stays in memory for as long as they are members: mostly little, and for the rest there is a bound."""
+"""What members say stays in memory as long as they are members: mostly little, and for the rest there is a bound."""
 
 import structlog
 
