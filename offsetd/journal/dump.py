@@ -157,9 +157,16 @@ def dump_checkpoint(checkpoint: Checkpoint, slots: int, wanted: Wanted) -> Itera
 
 def _group_lines(table: SlotTable, wanted: Wanted) -> Iterator[Line]:
     for group_id, group in table.groups.items():
-        topics = _live_topics(group, wanted) if wanted.named(group_id) else []
-        if topics:
-            yield {"kind": "rows", "slot": table.slot, "group": group_id, **_who(group.who), "topics": topics}
+        if not wanted.named(group_id):
+            continue
+        topics = _live_topics(group, wanted)
+        members: Line = {}
+        if group.generation is not None and wanted.topic is None and wanted.at(group.generation[0]):
+            time_ms, generation = group.generation
+            members = {"time": iso(time_ms), "time_ms": time_ms, **_generation(generation)}
+        if topics or members:
+            facts: Line = {"kind": "rows", "slot": table.slot, "group": group_id, **_who(group.who)}
+            yield {**facts, **members, "topics": topics}
 
 
 def _live_topics(group: Group, wanted: Wanted) -> list[Line]:

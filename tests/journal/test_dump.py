@@ -11,10 +11,13 @@ from offsetd.journal.compact import compact
 from offsetd.journal.dump import Wanted, dump_checkpoint, dump_segment, iso
 from offsetd.journal.segment import Damage, encode_header
 from offsetd.record import (
+    Generation,
+    GenerationMember,
     Reason,
     TopicOffsets,
     Who,
     encode_commit,
+    encode_generation,
     encode_group_tombstone,
     encode_opening,
     encode_tombstone,
@@ -226,3 +229,61 @@ def test_a_time_that_no_calendar_has_is_none() -> None:
     assert iso(-1) == "1969-12-31T23:59:59.999Z"
     assert iso(1 << 62) is None
     assert iso(-(1 << 62)) is None
+
+
+def completed(group: str, *members: str) -> bytes:
+    rows = tuple(GenerationMember(name, "blue", "c", "/h", 60_000, 10_000, b"said", bytes(7)) for name in members)
+    return encode_generation(2, group, MS + 9, WHO, Generation("consumer", 3, "range", "m-1", rows))
+
+
+SHOWN = {
+    "protocol_type": "consumer",
+    "generation": 3,
+    "protocol": "range",
+    "leader": "m-1",
+    "members": [
+        {
+            "member_id": "m-1",
+            "instance_id": "blue",
+            "client_id": "c",
+            "client_host": "/h",
+            "rebalance_timeout_ms": 60_000,
+            "session_timeout_ms": 10_000,
+            "metadata": "4 bytes",
+            "assignment": "7 bytes",
+        }
+    ],
+}
+
+
+def test_a_generation_comes_out_without_what_is_the_members_own(tmp_path: Path) -> None:
+    path = JournalFiles(tmp_path / "journal").segment([[completed("billing", "m-1"), completed("audit")]])
+    lines = dumped(path)
+
+    assert [(line["kind"], line["group"], line["sequence"], line["records"]) for line in lines] == [
+        ("group", "billing", 0, 1),
+        ("group", "audit", 1, 1),
+    ]
+    assert {name: lines[0][name] for name in SHOWN} == SHOWN
+    assert lines[1]["members"] == []
+    assert dumped(path, topic="orders") == []
+
+
+def test_a_checkpoint_shows_members_beside_offsets_and_without_any(tmp_path: Path) -> None:
+    journal = JournalFiles(tmp_path / "journal")
+    journal.segment(
+        [[encode_commit(2, "billing", MS, WHO, [PLAIN]), completed("billing", "m-1")], [completed("audit")]]
+    )
+    with Checkpoint.create(tmp_path / "checkpoint", cluster_id=CLUSTER_ID, made_by="test") as checkpoint:
+        compact(checkpoint, journal.paths, cluster_id=CLUSTER_ID, history=None)
+        lines = {line["group"]: line for line in dump_checkpoint(checkpoint, 3, Wanted())}
+        refunds = list(dump_checkpoint(checkpoint, 3, Wanted(topic="refunds")))
+        early = list(dump_checkpoint(checkpoint, 3, Wanted(until_ms=MS + 9)))
+
+    assert set(lines) == {"billing", "audit"}
+    assert {name: lines["billing"][name] for name in SHOWN} == SHOWN
+    assert [topic["topic"] for topic in lines["billing"]["topics"]] == ["refunds"]
+    assert (lines["audit"]["members"], lines["audit"]["topics"]) == ([], [])
+    assert [line["group"] for line in refunds] == ["billing"]
+    assert "members" not in refunds[0]
+    assert [("members" in line, len(line["topics"])) for line in early] == [(False, 1)]
