@@ -87,7 +87,7 @@ class Membership:
         effects = Effects()
         self.version += 1
         roster = self.roster
-        if not self._has_room(joining.member_id):
+        if not self._has_room(joining):
             effects.answer(held, JoinReply(Code.GROUP_MAX_SIZE_REACHED, ""))
             self._turn_away(joining.member_id, now_ms, effects)
         elif not self._supports(joining):
@@ -272,10 +272,13 @@ class Membership:
 
     # --- joining ----------------------------------------------------------------------------------------------------
 
-    def _has_room(self, member_id: str) -> bool:
+    def _has_room(self, joining: Joining) -> bool:
         if self.state is State.EMPTY:
             return True
-        member = self.roster.members.get(member_id)
+        # Kafka takes a static member that comes back for one more, so that a full group cannot be restarted.
+        comes_back = not joining.member_id and joining.instance_id is not None
+        static = self.roster.static(joining.instance_id or "") if comes_back else None
+        member = static or self.roster.members.get(joining.member_id)
         if self.state is State.PREPARING:
             # Whoever comes first is in; so a group that was made smaller loses those who are slow to come back.
             known = member is not None and member.joining is not None

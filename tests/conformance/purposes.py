@@ -19,6 +19,7 @@ LONG_GROUP: Final = "group id longer than 1024 bytes"
 LONG_NAMES: Final = "other names of members longer than 1024 bytes, metadata over 1 MiB"
 GIVEN_BACK: Final = "a member id that is given back unused"
 STATIC_ID: Final = "a static member that joins with an id that was given to another"
+FULL_RETURN: Final = "a static member that comes back to a full group"
 OTHER_NAME: Final = "a static member that comes back under another client id"
 OLD_VERSIONS: Final = "OffsetCommit 0 and 1, OffsetFetch 0, ListOffsets 0"
 OTHER_APIS: Final = "other APIs, later versions, features"
@@ -238,6 +239,25 @@ _MEMBERS: Final = (
         "join: ids that were given out",
         "b with an instance",
         {"error_code": (-1, 25), "member_id": ("", ANY)},
+    ),
+    *_rows(
+        FULL_RETURN,
+        "join: a full group of static members",
+        "c comes back",
+        {"error_code": (81, 0), "generation_id": (-1, 3), "leader": ("", ANY), "member_id": ("", ANY)},
+    ),
+    *_rows(
+        FULL_RETURN,
+        "join: a full group of static members",
+        "c comes back",
+        {"protocol_name": (ANY, "range")},
+    ),
+    *_rows(
+        FULL_RETURN,
+        "join: a full group of static members",
+        "c comes back",
+        {"protocol_type": (None, "consumer")},
+        versions="7+",
     ),
     *_rows(
         OTHER_NAME,
