@@ -21,6 +21,7 @@ from offsetd.client.errors import (
     Refused,
     Unavailable,
     Unsupported,
+    Untrusted,
 )
 from offsetd.client.group import Group
 from offsetd.client.keeper import AtLeastOnce, AtMostOnce, ExactlyOnce, Keeper
@@ -62,5 +63,6 @@ __all__ = [
     "TopicPartition",
     "Unavailable",
     "Unsupported",
+    "Untrusted",
     "WhiteList",
 ]

@@ -6,11 +6,11 @@ Whom to connect to, and what to do when it fails, is decided elsewhere.
 import asyncio
 import itertools
 from collections import deque
-from ssl import SSLContext
+from ssl import SSLCertVerificationError, SSLContext
 from typing import Final, NamedTuple, TypeVar, cast
 
 from offsetd.client.address import Address
-from offsetd.client.errors import Unsupported
+from offsetd.client.errors import Unsupported, Untrusted
 from offsetd.client.limits import Limits
 from offsetd.client.transient import ConnectionFailed
 from protocol.api import APIS, Request, Response, decode_response, encode_request
@@ -185,6 +185,7 @@ async def open_connection(
 
     Raises:
         ConnectionFailed: nobody listens there, or nobody that speaks this protocol in time.
+        Untrusted: somebody does, and is not whom the ``ssl`` context trusts.
     """
     connection: Connection | None = None
     try:
@@ -196,6 +197,9 @@ async def open_connection(
     except BaseException as error:
         if connection is not None:
             await connection.close()
+        if isinstance(error, SSLCertVerificationError):
+            # An OSError like the others, but one that the next attempt meets again.
+            raise Untrusted(address=address, reason=error.verify_message) from error
         if isinstance(error, OSError | TimeoutError):
             reason = f"no connection: {str(error) or f'nothing within {limits.connect_timeout_s:g} s'}"
             raise ConnectionFailed(address=address, reason=reason, sent=False) from error

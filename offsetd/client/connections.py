@@ -25,6 +25,7 @@ class Connections:
 
         Raises:
             ConnectionFailed: it could not be opened.
+            Untrusted: by TLS it is not whom it should be.
             Closed: `close` came first.
         """
         if self._closed:

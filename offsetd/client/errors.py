@@ -3,6 +3,7 @@
 ClientError
 ├── Closed                  the client was closed
 ├── Unavailable             nobody could answer within the time limit
+├── Untrusted               a broker's TLS certificate is not what this client trusts
 ├── Unsupported             the broker is too old
 └── Refused                 a broker answered, and trying again would not help
     ├── NotAuthorized
@@ -63,6 +64,18 @@ class Unsupported(ClientError):
         self.address = address
         self.api_key = api_key
         self.version = version
+
+
+class Untrusted(ClientError):
+    """A broker showed a TLS certificate that this client does not trust. Nothing was sent to it."""
+
+    def __init__(self, *, address: Address, reason: str) -> None:
+        super().__init__(
+            f"the broker at {address} is not trusted: {reason.rstrip('.')}. Let the SSLContext trust the authority "
+            "that signed its certificate (load_verify_locations), and connect by a name that stands in it"
+        )
+        self.address = address
+        self.reason = reason
 
 
 class Unavailable(ClientError):

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from ssl import SSLContext
 from typing import Any, TypeAlias
 
 from offsetd.client import Client, Limits
@@ -90,6 +91,7 @@ class ScriptedBroker:
     topics: dict[str, int] = field(default_factory=dict)
     coordinator_of: dict[str, "ScriptedBroker"] = field(default_factory=dict)
     port: int = 0
+    tls: SSLContext | None = None
     # The requests that came, but for ApiVersions.
     seen: list[Request] = field(default_factory=list)
     connections: int = 0
@@ -117,7 +119,7 @@ class ScriptedBroker:
 
     async def start(self) -> "ScriptedBroker":
         """Listen, on the same port as before if there was one."""
-        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._talk, "127.0.0.1", self.port, ssl=self.tls)
         self.port = self._server.sockets[0].getsockname()[1]
         return self
 
