@@ -185,7 +185,7 @@ class Commits:
     ) -> None:
         """Remember a commit that was accepted whole, so that the next one of its shape need not be decoded."""
         plain = all(topic.times is None and topic.expiries is None for topic in topics)
-        if not plain or len(frame) > FRAME_BYTES_MAX:
+        if not plain or len(frame) > FRAME_BYTES_MAX or not self.shapes.learns():
             return
         shape = Shape(
             frame,

@@ -17,8 +17,11 @@ from protocol.offset_commit import OffsetCommitRequest
 
 #: A frame larger than this is not worth remembering.
 FRAME_BYTES_MAX = 64 * 1024
-#: The table of shapes is emptied when it has grown to about this much memory.
+#: Shapes take about this much memory and no more.
 SHAPES_BYTES_MAX = 64 * 1024 * 1024
+#: A full table is kept until it has missed so many times as many commits as it remembers: where more groups commit than
+#: it can hold, some are quick all the time, and nothing is learned only to be forgotten.
+MISSES_PER_SHAPE = 8
 # What a shape takes besides three times its frame, as measured: its objects, and of each partition two fields of a
 # `Struct` and the bytes between two offsets.
 _SHAPE_BYTES = 1500
@@ -169,12 +172,14 @@ class HostShapes(dict[bytes, Shape]):
 class Shapes:
     """The remembered shapes of all hosts, within a bound that they share."""
 
-    __slots__ = ("_by_host", "_bytes")
+    __slots__ = ("_by_host", "_bytes", "_misses_left")
 
     def __init__(self) -> None:
         self._by_host: WeakValueDictionary[str, HostShapes] = WeakValueDictionary()
         # What was learned since it was last counted: never less than there is.
         self._bytes = 0
+        # While it is full: how many more commits it may miss before it is emptied for those in use now.
+        self._misses_left = 0
 
     @property
     def count(self) -> int:
@@ -193,25 +198,35 @@ class Shapes:
             found = self._by_host[host] = HostShapes()
         return found
 
+    def learns(self) -> bool:
+        """Hear of a commit that was not found; tell whether its shape is worth making."""
+        if self._misses_left:
+            self._misses_left -= 1
+            if not self._misses_left:
+                for shapes in self._by_host.values():
+                    shapes.forget()
+                self._bytes = 0
+        return not self._misses_left
+
     def remember(self, host: str, frame: bytes, shape: Shape) -> None:
-        """Keep a frame's shape; forget all when the bound is reached, as those in use are soon learned again."""
+        """Keep a frame's shape, if there is room."""
         known = self.of(host)
         key = shape_key(frame)
         variant = variant_key(key, frame, shape.first)
         if variant not in known:
             cost = shape.held_bytes
+            if self._bytes + cost > SHAPES_BYTES_MAX and not self._has_room(cost):
+                return
             self._bytes += cost
-            if self._bytes > SHAPES_BYTES_MAX:
-                self._make_room()
             known.count += 1
             known.held_bytes += cost
         # The newest of its group and client, and one of many: members of a group often share host and client id.
         known[key] = known[variant] = shape
 
-    def _make_room(self) -> None:
+    def _has_room(self, cost: int) -> bool:
         # Hosts that have left took theirs with them.
         self._bytes = self.held_bytes
-        if self._bytes > SHAPES_BYTES_MAX // 2:
-            for shapes in self._by_host.values():
-                shapes.forget()
-            self._bytes = 0
+        if self._bytes + cost <= SHAPES_BYTES_MAX:
+            return True
+        self._misses_left = self._misses_left or MISSES_PER_SHAPE * self.count
+        return False

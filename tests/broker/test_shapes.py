@@ -7,7 +7,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from offsetd.coordinator.limits import Limits
-from offsetd.coordinator.shape import SHAPES_BYTES_MAX, Shape, Shapes
+from offsetd.coordinator.shape import MISSES_PER_SHAPE, SHAPES_BYTES_MAX, Shape, Shapes
 from offsetd.coordinator.topics import KnownTopic
 from offsetd.group import Group
 from offsetd.record import Kind, TopicOffsets, Who
@@ -319,24 +319,37 @@ def shape_of() -> tuple[Shapes, Shape]:
     return Shapes(), made
 
 
-def test_shapes_are_bounded_and_connections_keep_their_dicts() -> None:
-    """A connection that held another dict than the one that is filled would never be quick again."""
+def test_a_full_table_keeps_what_it_has_so_that_some_groups_stay_quick() -> None:
     shapes, shape = shape_of()
     mine, others = shapes.of("/a"), shapes.of("/b")
-    shapes.remember("/b", frame_of(0), shape)
-    before = len(others)
     room = SHAPES_BYTES_MAX // shape.held_bytes
 
-    for number in range(room + 1):
+    for number in range(2 * room):
         shapes.remember("/a", frame_of(number), shape)
-    after = len(others)
     shapes.remember("/b", frame_of(0), shape)
 
-    assert (before, after) == (2, 0)
+    assert (shapes.count, len(mine), len(others)) == (room, room + 1, 0)
+    assert shapes.held_bytes <= SHAPES_BYTES_MAX
+    assert not shapes.learns()
+
+
+def test_a_full_table_that_finds_too_few_is_emptied_and_connections_keep_their_dicts() -> None:
+    """A connection that held another dict than the one that is filled would never be quick again."""
+    shapes, shape = shape_of()
+    mine = shapes.of("/a")
+    room = SHAPES_BYTES_MAX // shape.held_bytes
+    for number in range(room + 1):
+        shapes.remember("/a", frame_of(number), shape)
+
+    answers = [shapes.learns() for _ in range(MISSES_PER_SHAPE * room)]
+    emptied = len(mine)
+    shapes.remember("/a", frame_of(0), shape)
+
+    assert (answers[:-1], answers[-1]) == ([False] * (MISSES_PER_SHAPE * room - 1), True)
+    assert emptied == 0
     assert shapes.of("/a") is mine
-    assert shapes.of("/b") is others
-    assert len(others) == 2
-    assert shapes.held_bytes < SHAPES_BYTES_MAX // 2
+    assert len(mine) == 2
+    assert shapes.held_bytes == shape.held_bytes
 
 
 def test_a_shape_that_replaces_another_takes_its_room() -> None:
