@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from offsetd.journal.batch import Batch
-from offsetd.record import Kind, decode_entries
+from offsetd.record import Entry, Kind, decode_entries, record_count
 from offsetd.rows import checkpoint_rows, restore
 from offsetd.table import SlotTable, TopicIndex, apply
 
@@ -22,6 +22,10 @@ Reader: TypeAlias = Callable[[int, str], Iterable[tuple[str, bytes]]]
 
 #: Slot, group id, topic: "" names the group's own row.
 Key: TypeAlias = tuple[int, str, str]
+
+# Plain numbers: comparing with a member of an enumeration costs as much as all else that a replaced commit does.
+_OPENING: Final = int(Kind.OPENING)
+_COMMIT: Final = int(Kind.COMMIT)
 
 
 class FoldRefused(Exception):
@@ -107,6 +111,17 @@ def fold_runs(
         yield run.fold()
 
 
+class _Repeated:
+    """Commits of one group to the same partitions, one after another: the last of them, and how many they were."""
+
+    __slots__ = ("entry", "places", "times")
+
+    def __init__(self, entry: Entry, places: list[tuple[str, bytes]]) -> None:
+        self.entry = entry
+        self.places = places
+        self.times = 1
+
+
 class _Run:
     """The groups that a run has touched: as the checkpoint has them, and as the batches leave them."""
 
@@ -120,12 +135,14 @@ class _Run:
         self._index = TopicIndex()
         self._tables: dict[int, SlotTable] = {}
         self._before: dict[tuple[int, str], dict[str, bytes]] = {}
+        # Each group's newest commit, not yet applied: consumers repeat themselves, and the next one may replace it.
+        self._newest: dict[tuple[int, str], _Repeated] = {}
         self._marks = dict(place.slots)
 
     def add(self, batch: Batch) -> None:
         follows(self.place, batch)
         for entry in decode_entries(batch.body):
-            if entry[0] == Kind.OPENING:
+            if entry[0] == _OPENING:
                 continue
             slot, group_id = entry[2], entry[3]
             table = self._tables.get(slot)
@@ -133,17 +150,32 @@ class _Run:
                 mark = self._marks.get(slot, SlotMark())
                 table = self._tables[slot] = SlotTable(slot, self._index, sequence=mark.sequence)
                 table.newest_ms = mark.newest_ms
-            if (slot, group_id) not in self._before:
+            key = slot, group_id
+            if key not in self._before:
                 self._load(table, group_id)
-            before = table.sequence
-            apply(table, entry)
-            self._records += table.sequence - before
+            if entry[4] > table.newest_ms:
+                table.newest_ms = entry[4]
+            places = [topic[:2] for topic in entry[6]] if entry[0] == _COMMIT else None
+            earlier = self._newest.get(key)
+            if earlier is not None:
+                if places == earlier.places:
+                    # It names the same partitions and replaces their rows whole: nothing of the earlier one is left.
+                    earlier.entry = entry
+                    earlier.times += 1
+                    continue
+                self._settle(table, self._newest.pop(key))
+            if places is not None:
+                self._newest[key] = _Repeated(entry, places)
+            else:
+                self._records += record_count(entry)
+                apply(table, entry)
         self.batches += 1
         self.bytes_bound += len(batch.body)
         self.place = Place(number=batch.number, crc=batch.crc, epoch=batch.epoch, time_ms=batch.time_ms)
 
     def measure(self) -> int:
         """Return the bytes that the touched groups really hold, which is what the bound then starts from."""
+        self._settle_all()
         now = sum(
             len(value)
             for table in self._tables.values()
@@ -156,6 +188,7 @@ class _Run:
 
     def fold(self) -> Fold:
         """Return what differs between the checkpoint and now."""
+        self._settle_all()
         puts: dict[Key, bytes] = {}
         deletes: list[Key] = []
         for (slot, group_id), before in self._before.items():
@@ -172,6 +205,18 @@ class _Run:
             number=place.number, crc=place.crc, epoch=place.epoch, time_ms=place.time_ms, slots=self._marks
         )
         return Fold(puts=puts, deletes=tuple(deletes), place=self.place, batches=self.batches, records=self._records)
+
+    def _settle_all(self) -> None:
+        for (slot, _), repeated in self._newest.items():
+            self._settle(self._tables[slot], repeated)
+        self._newest.clear()
+
+    def _settle(self, table: SlotTable, repeated: "_Repeated") -> None:
+        count = record_count(repeated.entry)
+        # What was replaced is not applied, but counts: every replay gives a record the same sequence.
+        table.sequence += count * (repeated.times - 1)
+        self._records += count * repeated.times
+        apply(table, repeated.entry)
 
     def _load(self, table: SlotTable, group_id: str) -> None:
         rows = self._before[table.slot, group_id] = dict(self._read(table.slot, group_id))

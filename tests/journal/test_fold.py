@@ -217,3 +217,25 @@ def test_an_unknown_kind_is_refused_and_nothing_of_its_run_is_written(tmp_path: 
     with pytest.raises(UnknownEntry, match="kind 42"):
         checkpoint.fold(batches)
     assert checkpoint.rows == {}
+
+
+def test_a_commit_that_others_replaced_still_counts_and_its_time_stays_the_newest(tmp_path: Path) -> None:
+    """A clock that was set back between two commits must not make the log's own time fall."""
+    late = Commit("billing", TIME_MS + 500, WHOS[0], (("orders", (Row(0, 10, -1, None, "old words"),), None),))
+    early = Commit("billing", TIME_MS, WHOS[0], (("orders", (Row(0, 11, -1, None, ""),), None),))
+    batches = _batches(tmp_path, [[encode(late), encode(early)], [encode(early)]])
+    model = Model()
+    for step in (late, early, early):
+        model.apply(step)
+    checkpoint = Rows()
+
+    (fold,) = checkpoint.fold(batches)
+
+    slot = slot_of("billing")
+    mark = fold.place.slots[slot]
+    assert (fold.records, mark.sequence, mark.newest_ms) == (3, 3, TIME_MS + 500)
+    _, tables = fresh_tables()
+    for (_, group_id, topic), value in checkpoint.rows.items():
+        restore(tables[slot], group_id, topic, value)
+    tables[slot].sequence, tables[slot].newest_ms = mark.sequence, mark.newest_ms
+    check_slot(tables[slot], model)
