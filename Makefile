@@ -4,12 +4,12 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: setup run test lint types format bench bench-peers crash fuzz conformance peers storm docker docs lock clean
+.PHONY: setup run test lint types format bench bench-peers bench-pipeline crash crash-pipeline fuzz conformance peers storm docker docs lock clean
 
 setup: $(STAMP)
 
-$(STAMP): requirements/dev.txt pyproject.toml deploy/setup.sh
-	bash deploy/setup.sh "$(PYTHON)" $(VENV) requirements/dev.txt && touch $@
+$(STAMP): requirements/dev.txt requirements/spark.txt pyproject.toml deploy/setup.sh
+	bash deploy/setup.sh "$(PYTHON)" $(VENV) requirements/dev.txt requirements/spark.txt && touch $@
 
 run: setup
 	$(BIN)/offsetd serve $(ARGS)
@@ -32,8 +32,14 @@ bench: setup
 bench-peers: setup
 	$(BIN)/offsetd bench --peers $(ARGS)
 
+bench-pipeline: setup
+	$(BIN)/python -m offsetd.bench.pipeline $(ARGS)
+
 crash: setup
 	OFFSETD_CRASH_CYCLES=$(or $(CYCLES),1000) OFFSETD_CRASH_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/crash -n 2 -rP $(ARGS)
+
+crash-pipeline: setup
+	OFFSETD_PIPELINE_CRASH_CYCLES=$(or $(CYCLES),20) OFFSETD_PIPELINE_CRASH_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/pipeline/crash -rP $(ARGS)
 
 fuzz: setup
 	OFFSETD_FUZZ_SECONDS=$(or $(SECONDS),300) OFFSETD_FUZZ_SEED=$(or $(SEED),fresh) $(BIN)/python -m pytest tests/fuzz -rP $(ARGS)
