@@ -1,0 +1,20 @@
+"""``offsetd pipeline …``: one command per file. What they do is in `offsetd.pipeline`, and needs its extra, `spark`."""
+
+from typing import Final
+
+import click
+
+from offsetd.cli.lazy import LazyGroup
+
+COMMANDS: Final = {
+    "load": ("offsetd.cli.pipeline.load:command", "Load topics into a table, each record once."),
+    "compact": ("offsetd.cli.pipeline.compact:command", "Fold the small files of published loads."),
+    "import": ("offsetd.cli.pipeline.importing:command", "Commit offsets from a file."),
+    "export": ("offsetd.cli.pipeline.export:command", "Write the offsets of a broker to a file."),
+    "reconcile": ("offsetd.cli.pipeline.reconcile:command", "Compare two dumps of offsets, row by row."),
+}
+
+
+@click.group(cls=LazyGroup, table=COMMANDS)
+def command() -> None:
+    """Load topics, import and compare offsets, with Spark."""
