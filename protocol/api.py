@@ -6,6 +6,7 @@ Which APIs and versions a broker advertises is its own decision; here stand thos
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from protocol.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from protocol.decoding import Decoder, compile_decoder
 from protocol.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from protocol.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
@@ -55,6 +56,7 @@ Request: TypeAlias = (
     | ListGroupsRequest
     | DeleteGroupsRequest
     | OffsetDeleteRequest
+    | ConsumerGroupHeartbeatRequest
 )
 Response: TypeAlias = (
     ProduceResponse
@@ -75,6 +77,7 @@ Response: TypeAlias = (
     | ListGroupsResponse
     | DeleteGroupsResponse
     | OffsetDeleteResponse
+    | ConsumerGroupHeartbeatResponse
 )
 
 PRODUCE: Final = 0
@@ -95,6 +98,7 @@ DESCRIBE_CONFIGS: Final = 32
 DELETE_GROUPS: Final = 42
 OFFSET_DELETE: Final = 47
 DESCRIBE_CLUSTER: Final = 60
+CONSUMER_GROUP_HEARTBEAT: Final = 68
 
 
 class Api(NamedTuple):
@@ -146,6 +150,12 @@ APIS: Final[dict[int, Api]] = {
         _api(DELETE_GROUPS, "DeleteGroups", DeleteGroupsRequest, DeleteGroupsResponse),
         _api(OFFSET_DELETE, "OffsetDelete", OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DESCRIBE_CLUSTER, "DescribeCluster", DescribeClusterRequest, DescribeClusterResponse),
+        _api(
+            CONSUMER_GROUP_HEARTBEAT,
+            "ConsumerGroupHeartbeat",
+            ConsumerGroupHeartbeatRequest,
+            ConsumerGroupHeartbeatResponse,
+        ),
     )
 }
 

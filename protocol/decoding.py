@@ -85,10 +85,19 @@ class _DecoderWriter:
                 self._sized(target, field, what)
             case "array":
                 self._array(target, field, what)
+            case "struct" if self._version in field.nullable:
+                self._run.append(("n", "b"))
+                self._flush()
+                self._source.add(f"{target} = None")
+                with self._source.block("if n >= 0:"):
+                    self._nested(target, field)
             case "struct":
-                assert field.struct is not None
-                result = self._struct(schema_of(field.struct))
-                self._source.add(f"{target} = {result}")
+                self._nested(target, field)
+
+    def _nested(self, target: str, field: Field) -> None:
+        assert field.struct is not None
+        result = self._struct(schema_of(field.struct))
+        self._source.add(f"{target} = {result}")
 
     def _flush(self) -> None:
         """Read the fixed fields collected so far at once."""

@@ -80,7 +80,18 @@ class _EncoderWriter:
                 self._array(value, field)
             case "struct":
                 assert field.struct is not None
-                self._struct(value, schema_of(field.struct))
+                if self._version in field.nullable:
+                    self._nullable_struct(value, schema_of(field.struct))
+                else:
+                    self._struct(value, schema_of(field.struct))
+
+    def _nullable_struct(self, value: str, schema: Schema) -> None:
+        self._flush()
+        with self._source.block(f"if {value} is None:"):
+            self._append(r'b"\xff"')
+        with self._source.block("else:"):
+            self._append(r'b"\x01"')
+            self._struct(value, schema)
 
     def _fixed(self, value: str, field: Field) -> str:
         return f"checked_uuid({value})" if field.code == "16s" else value

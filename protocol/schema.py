@@ -212,6 +212,11 @@ def nested(cls: type[T], versions: str = "0+", *, tag: int) -> T:
     return cast("T", _field("struct", versions, cls(), tag=tag, struct=cls))
 
 
+def nullable_nested(cls: type[T], versions: str = "0+", *, nullable: str = "0+") -> T | None:
+    """Declare a struct in the body that may be null: a byte before it says whether it is there."""
+    return cast("T | None", _field("struct", versions, None, nullable=nullable, struct=cls))
+
+
 def _element(element: object) -> Field:
     if isinstance(element, Field):
         return element

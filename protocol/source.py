@@ -90,6 +90,8 @@ def least_size(field: Field, version: int, *, flexible: bool) -> int:
     match field.kind:
         case "fixed":
             return size_of(field.code)
+        case "struct" if version in field.nullable:
+            return 1
         case "string":
             return 1 if flexible else 2
         case "bytes" | "array":

@@ -24,6 +24,7 @@ from offsetd.coordinator.catalog import (
     answer_find_coordinator,
     refuse_api_versions,
 )
+from offsetd.coordinator.consumer_group import refuse_consumer_group_heartbeat
 from offsetd.coordinator.ends import (
     answer_fetch_records,
     answer_list_offsets,
@@ -40,6 +41,7 @@ from offsetd.observed import Observed
 from protocol.api import (
     API_VERSIONS,
     APIS,
+    CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
@@ -213,6 +215,8 @@ class Broker:
             response = answer_describe_cluster(request, identity=self.identity)
         elif key == DESCRIBE_CONFIGS:
             response = answer_describe_configs(request, identity=self.identity, topics=self.topics)
+        elif key == CONSUMER_GROUP_HEARTBEAT:
+            response = refuse_consumer_group_heartbeat()
         else:
             assert key == PRODUCE, f"no answer is written for API {key}"
             response = refuse_produce(request, version=version)

@@ -4,7 +4,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from offsetd.coordinator.limits import Limits
-from protocol.api import APIS, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from protocol.api import APIS, CONSUMER_GROUP_HEARTBEAT, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from protocol.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from protocol.errors import Code
 from protocol.list_groups import ListGroupsRequest
 from tests.broker.consumers import Consumer, delete_offsets, describe, listed, pair, send_delete, state
@@ -340,5 +341,23 @@ def test_groups_are_listed_when_all_slots_are_loaded_and_not_before() -> None:
     number = client.send(ListGroupsRequest(), 5)
 
     assert client.answer(number).error_code == Code.COORDINATOR_LOAD_IN_PROGRESS
+    scene.load()
+    assert listed(scene) == {}
+
+
+# --- the newer protocol -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("loaded", [True, False])
+@pytest.mark.parametrize("version", versions(CONSUMER_GROUP_HEARTBEAT))
+def test_the_newer_protocol_is_refused_in_a_way_that_every_client_takes_for_final(version: int, loaded: bool) -> None:
+    """And leaves nothing behind."""
+    scene = scene_of(loaded=loaded)
+    client = scene.client()
+
+    answer = client.answer(client.send(ConsumerGroupHeartbeatRequest(group_id="g", member_id="m"), version))
+
+    assert (answer.error_code, answer.assignment) == (Code.UNSUPPORTED_VERSION, None)
+    assert "group.protocol=classic" in answer.error_message
     scene.load()
     assert listed(scene) == {}

@@ -21,6 +21,7 @@ GIVEN_BACK: Final = "a member id that is given back unused"
 STATIC_ID: Final = "a static member that joins with an id that was given to another"
 FULL_RETURN: Final = "a static member that comes back to a full group"
 OTHER_NAME: Final = "a static member that comes back under another client id"
+NEWER: Final = "groups of the newer protocol (KIP-848)"
 OLD_VERSIONS: Final = "OffsetCommit 0 and 1, OffsetFetch 0, ListOffsets 0"
 OTHER_APIS: Final = "other APIs, later versions, features"
 OFFSETS_TOPIC: Final = "`__consumer_offsets`"
@@ -49,7 +50,7 @@ NOT_SHOWN: Final = (
 #: APIs of Kafka 4.3 that offsetd does not have: transactions, administration, other groups, brokers among themselves.
 _ABSENT_APIS: Final = (
     *(17, *range(19, 32), *range(33, 42), *range(43, 47), *range(48, 52), 55, 57),
-    *(61, 64, 65, 66, 68, 69, *range(74, 82), *range(83, 93)),
+    *(61, 64, 65, 66, 69, *range(74, 82), *range(83, 93)),
 )
 _ABSENT_FEATURES: Final = ("eligible.leader.replicas", "group", "metadata", "share", "streams", "transaction")
 
@@ -267,6 +268,19 @@ _MEMBERS: Final = (
     ),
 )
 
+_NEWER_REFUSED: Final = {
+    "error_code": (0, 35),
+    "error_message": (None, "<words>"),
+    "member_id": (ANY, None),
+    "member_epoch": (ANY, 0),
+}
+_NEWER: Final = (
+    *_rows(NEWER, "newer protocol", "joins", _NEWER_REFUSED),
+    *_rows(NEWER, "newer protocol", "joins", {"heartbeat_interval_ms": (5000, 0), "assignment": (ANY, None)}),
+    *_rows(NEWER, "newer protocol", "leaves", _NEWER_REFUSED),
+    *_rows(NEWER, "newer protocol", "with an assignor that nobody has", {"error_code": (112, 35)}),
+)
+
 _FRAMES: Final = (
     *_rows(ODD_NULL, "frames: headers", "tags ff ff ff ff 0f", {"connection": ("open", "closed")}),
     *_rows(ODD_NULL, "frames: bodies", "commit: metadata of length -2", {"connection": ("open", "closed")}),
@@ -278,4 +292,4 @@ _FRAMES: Final = (
     *_rows(SURROGATES, "frames: texts", "key ed a0 bd ed b8 80", {"coordinators[0].key": ("\ufffd" * 2, "\ufffd" * 6)}),
 )
 
-TABLE: Final = (*_COMMITS, *_SERVED, *_TOPICS, *_CLUSTER, *_RECORDS, *_MEMBERS, *_FRAMES)
+TABLE: Final = (*_COMMITS, *_SERVED, *_TOPICS, *_CLUSTER, *_RECORDS, *_MEMBERS, *_NEWER, *_FRAMES)

@@ -11,6 +11,7 @@ from tests.conformance.scenarios import (
     joining,
     list_offsets,
     members,
+    newer_protocol,
     offset_commit,
     offset_fetch,
     random_walk,
@@ -30,5 +31,6 @@ SCENARIOS: Final[tuple[Scenario, ...]] = (
     *members.SCENARIOS,
     *group_admin.SCENARIOS,
     *group_walk.SCENARIOS,
+    *newer_protocol.SCENARIOS,
 )
 FRAMES: Final[tuple[Frames, ...]] = frames.FRAMES

@@ -4,7 +4,7 @@ from offsetd.http.names import api_name
 
 
 def test_every_api_goes_by_kafkas_name() -> None:
-    assert {key: api_name(key) for key in (0, 8, 11, 12, 13, 14, 15, 16, 42, 47, 60)} == {
+    assert {key: api_name(key) for key in (0, 8, 11, 12, 13, 14, 15, 16, 42, 47, 60, 68)} == {
         0: "Produce",
         8: "OffsetCommit",
         11: "JoinGroup",
@@ -16,6 +16,7 @@ def test_every_api_goes_by_kafkas_name() -> None:
         42: "DeleteGroups",
         47: "OffsetDelete",
         60: "DescribeCluster",
+        68: "ConsumerGroupHeartbeat",
     }
 
 

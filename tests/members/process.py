@@ -24,6 +24,8 @@ class Options:
     topics: Sequence[str]
     client_id: str
     instance: str | None = None
+    #: The group protocol: `consumer` is the newer one (KIP-848), of those libraries that have it.
+    protocol: str = "classic"
     assignor: str = "range"
     session_ms: int = SESSION_MS
     heartbeat_ms: int = HEARTBEAT_MS

@@ -25,13 +25,18 @@ class ConfluentMember:
             "bootstrap.servers": address,
             "client.id": options["client_id"],
             "group.id": options["group"],
-            "partition.assignment.strategy": options["assignor"],
-            "session.timeout.ms": options["session_ms"],
-            "heartbeat.interval.ms": options["heartbeat_ms"],
+            "group.protocol": options["protocol"],
             "enable.auto.commit": False,
             "enable.auto.offset.store": False,
             "fetch.wait.max.ms": 100,
         }
+        if options["protocol"] == "classic":
+            # The newer protocol leaves these to the broker.
+            settings |= {
+                "partition.assignment.strategy": options["assignor"],
+                "session.timeout.ms": options["session_ms"],
+                "heartbeat.interval.ms": options["heartbeat_ms"],
+            }
         if options["instance"] is not None:
             settings["group.instance.id"] = options["instance"]
         self._consumer = Consumer(settings)

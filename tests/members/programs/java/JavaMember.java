@@ -41,10 +41,14 @@ public final class JavaMember implements ConsumerRebalanceListener {
     settings.put("bootstrap.servers", address);
     settings.put("client.id", options.get("client_id").asText());
     settings.put("group.id", options.get("group").asText());
-    settings.put("group.protocol", "classic");
-    settings.put("partition.assignment.strategy", ASSIGNORS.get(options.get("assignor").asText()));
-    settings.put("session.timeout.ms", options.get("session_ms").asInt());
-    settings.put("heartbeat.interval.ms", options.get("heartbeat_ms").asInt());
+    String protocol = options.get("protocol").asText();
+    settings.put("group.protocol", protocol);
+    if (protocol.equals("classic")) {
+      // The newer protocol leaves these to the broker.
+      settings.put("partition.assignment.strategy", ASSIGNORS.get(options.get("assignor").asText()));
+      settings.put("session.timeout.ms", options.get("session_ms").asInt());
+      settings.put("heartbeat.interval.ms", options.get("heartbeat_ms").asInt());
+    }
     settings.put("enable.auto.commit", false);
     settings.put("fetch.max.wait.ms", 100);
     settings.put("enable.metrics.push", false);
