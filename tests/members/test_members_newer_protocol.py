@@ -4,8 +4,9 @@ import pytest
 
 from tests.fakes.daemon import Daemon
 from tests.members.conftest import StartMember
+from tests.members.process import CONFLUENT
 from tests.members.sharing import until, until_shared
-from tests.members.toolchains import CONFLUENT, JAVA, LIBRARIES
+from tests.members.toolchains import JAVA, LIBRARIES
 
 pytestmark = pytest.mark.integration
 
