@@ -21,7 +21,8 @@ from offsetd.record import Entry, Kind, decode_entries, record_count
 #: Rows of one record batch: enough to be quick, little enough to hold many.
 ROWS: Final = 65_536
 
-#: What calendars hold: the first and last millisecond of the years 1 to 9999. A time outside of it is null.
+#: What calendars hold: the first and last millisecond of the years 1 to 9999. A time outside of it is null, but
+#: for an expiry behind it, which is its end.
 TIME_MS_MIN: Final = -62_135_596_800_000
 TIME_MS_MAX: Final = 253_402_300_799_999
 
@@ -80,13 +81,24 @@ def schema() -> pa.Schema:
     return _SCHEMA
 
 
-def read_segment(path: Path, *, after_number: int = 0) -> Iterator[pa.RecordBatch]:
+class SegmentShort(Exception):
+    """A segment is whole, and ends before the batch that it should reach."""
+
+    def __init__(self, path: Path, last_number: int, wanted_number: int) -> None:
+        super().__init__(f"{path} ends with batch {last_number}; batch {wanted_number} is not in it")
+        self.path = path
+        self.last_number = last_number
+
+
+def read_segment(path: Path, *, after_number: int = 0, through_number: int | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the records of a segment's batches above a number, in the order of the journal.
 
-    Every batch is checked, also those that are passed over; the end of a segment that is being written must be whole.
+    Every batch is checked, also those that are passed over. With `through_number` nothing behind that batch is looked
+    at, so that the segment may still be written; without it the segment must be whole to its end.
 
     Raises:
         Damage: at the first place where the next batch cannot be read; all records before it have been given.
+        SegmentShort: it ends before `through_number`; all records have been given.
         NewerFormat, UnknownEntry: a newer offsetd wrote it.
         FileNotFoundError: it has been moved or sealed since it was listed.
     """
@@ -95,14 +107,18 @@ def read_segment(path: Path, *, after_number: int = 0) -> Iterator[pa.RecordBatc
     try:
         header, batches = open_segment(descriptor, path)
         columns = Columns(header.next_sequences)
+        last_number = header.first_number - 1
         try:
             for batch in batches:
-                if batch.number > after_number:
+                last_number = batch.number
+                if last_number > after_number:
                     columns.add(batch)
                 else:
                     columns.skip(batch)
                 if columns.rows >= ROWS:
                     yield plain(columns.take())
+                if last_number == through_number:
+                    break
         except Damage:
             # What stands whole in front of it is not lost for it.
             if columns.rows:
@@ -110,16 +126,19 @@ def read_segment(path: Path, *, after_number: int = 0) -> Iterator[pa.RecordBatc
             raise
         if columns.rows:
             yield plain(columns.take())
+        if through_number is not None and last_number < through_number:
+            raise SegmentShort(path, last_number, through_number)
     finally:
         os.close(descriptor)
 
 
 def open_segment(descriptor: int, path: Path) -> tuple[SegmentHeader, Iterator[Batch]]:
     """Return the header of an open segment, and its batches."""
-    return walk(partial(_read, descriptor), path=path)
+    return walk(partial(read_at, descriptor), path=path)
 
 
-def _read(descriptor: int, position: int, size: int) -> bytes:
+def read_at(descriptor: int, position: int, size: int) -> bytes:
+    """Return the bytes at a place of an open file, fewer only at its end."""
     pieces = []
     while size > 0 and (piece := os.pread(descriptor, size, position)):
         pieces.append(piece)
@@ -347,7 +366,8 @@ class Columns:
             return pa.nulls(self.rows, _TIME)
         moments = np.full(self.rows, TIME_MS_MIN - 1, np.int64)
         self._expiries.place(moments)
-        return _moments(moments)
+        # What is kept beyond all calendars must not seem to be kept no longer than others.
+        return _moments(np.minimum(moments, TIME_MS_MAX))
 
 
 def _moments(times_ms: Numbers) -> pa.Array:

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from offsetd.history.columns import TIME_MS_MAX, TIME_MS_MIN, read_segment, schema
 from offsetd.journal.dump import Wanted, dump_segment
 from offsetd.journal.segment import Damage
-from offsetd.record import encode_opening
+from offsetd.record import Who, encode_opening
 from tests.directories import flip_byte
-from tests.histories import Step, encode, steps
+from tests.histories import Commit, Row, Step, encode, steps
 from tests.segments import JournalFiles
 
 
@@ -65,6 +65,14 @@ def test_every_record_stands_in_the_columns_as_the_journal_has_it(history: list[
 
         assert found(path) == expected(path)
         assert found(path, after) == [row for row in expected(path) if row[0] > after]
+
+
+def test_an_offset_that_is_kept_for_ever_is_kept_until_the_end_of_all_calendars(tmp_path: Path) -> None:
+    for_ever = Commit("billing", 1 << 32, Who("a", "/a", ""), (("orders", (Row(0, 5, -1, None, ""),), (1 << 63) - 1),))
+    path = JournalFiles(tmp_path).segment([[encode(for_ever)]])
+
+    (batch,) = read_segment(path)
+    assert batch.column("expiry_time").cast("int64").to_pylist() == [TIME_MS_MAX * 1000]
 
 
 def test_what_stands_before_damage_is_given_and_then_the_damage_is_named(tmp_path: Path) -> None:

@@ -1,70 +1,49 @@
-"""Tables made of the history: each view takes a DataFrame of records and returns another. Nothing here reads a file.
+"""What groups did, as tables made of the history: each view takes a DataFrame of records and returns another.
 
-A record has the columns of sealed history: `slot`, `sequence`, `type` (1 commit, 0 tombstone), `group`, `topic`,
-`partition`, `offset`, `commit_time`, `client_id`, `host`, `member`. A tombstone without a topic takes its whole group.
-Records of one group stand in one slot, so `sequence` is their order, whatever clocks and clients say of the time.
+A record has the columns of `offsetd.history.columns.schema()`. Times are the broker's (`batch_time`). Where a group
+stood is told in `offsetd.pipeline.history.state`, how far behind it was in `offsetd.pipeline.history.lag`. Nothing here
+reads a file.
 """
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import reduce
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
+
+from offsetd.pipeline.history.line import BEATS, KEY, WHO, described, difference, lines
+from offsetd.record import Kind, Reason
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, WindowSpec
-
-KEY: Final = ("group", "topic", "partition")
-COMMIT: Final = 1
-
-
-def as_of(records: "DataFrame", moment: datetime) -> "DataFrame":
-    """Return the offsets as they stood at a moment, that moment included: what was removed by then is not shown."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    before = records.where(f.col("commit_time") <= f.lit(moment))
-    whole = (
-        before.where((f.col("type") != COMMIT) & f.col("topic").isNull())
-        .groupBy("group")
-        .agg(f.max("sequence").alias("removed"))
-    )
-    fields = ("type", "offset", "commit_time", "client_id", "host", "member")
-    newest = (
-        before.where(f.col("topic").isNotNull())
-        .groupBy(*KEY)
-        .agg(f.max("sequence").alias("sequence"), f.max_by(f.struct(*fields), "sequence").alias("row"))
-    )
-    live = newest.join(whole, "group", "left").where(
-        (f.col("row.type") == COMMIT) & (f.col("removed").isNull() | (f.col("removed") < f.col("sequence")))
-    )
-    shown = live.select(*KEY, *(f.col(f"row.{name}").alias(name) for name in fields[1:]))
-    return _described(
-        shown.orderBy(*KEY),
-        offset="where the group stood",
-        commit_time="when that was committed",
-        client_id="who committed it",
-    )
+    from pyspark.sql import DataFrame
 
 
 def commit_rate(records: "DataFrame", width: timedelta) -> "DataFrame":
-    """Return how many offsets each group committed in each window of time; windows without any are not shown."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
+    """Return how many offsets each group committed in each window of time; windows without any are not shown.
 
-    span = f.window("commit_time", f"{_microseconds(width)} microseconds")
+    Who commits the same offset again and again is written down once a minute at most, as a repeat.
+    """
+    from pyspark.sql import functions as f  # noqa: PLC0415  # not there without the extra
+
+    span = f.window("batch_time", f"{width // timedelta(microseconds=1)} microseconds")
     counted = (
-        _commits(records)
+        records.where(f.col("type").isin(*BEATS))
         .groupBy("group", span.alias("span"))
-        .agg(f.count("*").alias("commits"))
+        .agg(
+            f.count(f.when(f.col("type") == int(Kind.COMMIT), 1)).alias("commits"),
+            f.count(f.when(f.col("type") == int(Kind.TOUCH), 1)).alias("repeats"),
+        )
         .select(
             f.col("span.start").alias("from"),
             f.col("span.end").alias("to"),
             "group",
             "commits",
+            "repeats",
             (f.col("commits") / width.total_seconds()).alias("per_second"),
         )
     )
-    return _described(
+    return described(
         counted.orderBy("from", "group"),
         commits="offsets committed, each partition of a request counted",
+        repeats="offsets committed again unchanged, as far as that is written down",
         per_second="commits by the window's length",
     )
 
@@ -76,64 +55,32 @@ def moves(records: "DataFrame", *, jump_min: int) -> "DataFrame":
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    step = f.col("offset") - f.col("from_offset")
+    step = difference(f.col("offset"), f.col("from_offset"))
     found = (
-        _with_previous(records, {"offset": "from_offset"})
+        lines(records)
+        .where((f.col("type") == int(Kind.COMMIT)) & f.col("from_offset").isNotNull())
         .where((step < 0) | (step >= jump_min))
         .select(
-            f.col("commit_time").alias("time"),
+            f.col("batch_time").alias("time"),
             *KEY,
             f.when(step < 0, "rewind").otherwise("jump").alias("kind"),
             "from_offset",
             f.col("offset").alias("to_offset"),
             f.abs(step).alias("records"),
-            "client_id",
-            "host",
-            "member",
+            *WHO,
+            "from_client_id",
+            "metadata",
             "sequence",
         )
     )
     ordered = found.orderBy("time", *KEY, "sequence").drop("sequence")
-    return _described(ordered, kind="rewind or jump", records="how far", client_id="who moved it")
-
-
-def gaps(records: "DataFrame", longer_than: timedelta, *, until: datetime | None = None) -> "DataFrame":
-    """Return the times in which a group committed nothing for longer than this, the longest first.
-
-    Args:
-        until: also count the time from a group's last commit to this moment, as a gap that has no end yet.
-    """
-    from pyspark.sql import Window  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    times = _commits(records).select("group", "commit_time").distinct()
-    following = f.lead("commit_time").over(Window.partitionBy("group").orderBy("commit_time"))
-    found = times.select("group", f.col("commit_time").alias("from"), following.alias("to"))
-    end = f.coalesce(f.col("to"), f.lit(until).cast("timestamp"))
-    length = (f.unix_micros(end) - f.unix_micros("from")) / 1_000_000
-    long = found.withColumn("seconds", length).where(f.col("seconds") > longer_than.total_seconds())
-    return _described(
-        long.orderBy(f.desc("seconds"), "group", "from"),
-        **{"from": "the last commit before it", "to": "the next commit; none if there was none yet"},
-    )
-
-
-def expiring(records: "DataFrame", now: datetime, *, retention: timedelta, within: timedelta) -> "DataFrame":
-    """Return the groups whose newest commit grows too old within a span of time, the most urgent first.
-
-    It goes by commits alone: a group that still has members does not expire, which the history does not tell.
-    """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    limit = f.expr(f"make_dt_interval(0, 0, 0, {retention.total_seconds():.6f})")
-    newest = as_of(records, now).groupBy("group").agg(
-        f.max("commit_time").alias("newest_commit"), f.count("*").alias("partitions")
-    )  # fmt: skip
-    due = newest.withColumn("expires", f.col("newest_commit") + limit).where(f.col("expires") <= f.lit(now + within))
-    return _described(
-        due.orderBy("expires", "group"),
-        partitions="offsets that would be lost",
-        expires="newest commit and the retention",
+    return described(
+        ordered,
+        kind="rewind or jump",
+        records="how far",
+        client_id="who moved it",
+        from_client_id="who had committed before",
+        metadata="what the commit said of itself",
     )
 
 
@@ -141,84 +88,105 @@ def owners(records: "DataFrame") -> "DataFrame":
     """Return each time that a partition was committed by another member, client or host than before."""
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    names = ("member", "client_id", "host")
-    followed = _with_previous(records, {name: f"from_{name}" for name in names} | {"offset": "from_offset"})
-    changed = [~f.col(name).eqNullSafe(f.col(f"from_{name}")) for name in names]
-    found = followed.where(f.col("from_offset").isNotNull() & reduce(lambda a, b: a | b, changed))
-    columns = [f.col("commit_time").alias("time"), *KEY, "offset"]
-    shown = found.select(*columns, *(each for name in names for each in (f"from_{name}", name)), "sequence")
-    ordered = shown.orderBy("time", *KEY, "sequence").drop("sequence")
-    return _described(ordered, offset="where it was taken over", from_member="who had committed before")
+    changed = reduce(lambda a, b: a | b, (~f.col(name).eqNullSafe(f.col(f"from_{name}")) for name in WHO))
+    found = (
+        lines(records)
+        .where(f.col("type").isin(*BEATS) & f.col("from_offset").isNotNull() & changed)
+        .select(
+            f.col("batch_time").alias("time"),
+            *KEY,
+            # A touch stands where the commit before it did.
+            f.coalesce("offset", "from_offset").alias("offset"),
+            *(each for name in WHO for each in (f"from_{name}", name)),
+            "sequence",
+        )
+    )
+    ordered = found.orderBy("time", *KEY, "sequence").drop("sequence")
+    return described(ordered, offset="where it was taken over", from_member="who had committed before")
 
 
-def lag(records: "DataFrame", samples: "DataFrame") -> "DataFrame":
-    """Return how far each group was behind whenever a partition's log end was sampled.
+def removals(records: "DataFrame") -> "DataFrame":
+    """Return each offset that was removed: where it stood, why it went, and who removed it."""
+    from pyspark.sql import functions as f  # noqa: PLC0415
+
+    reason = f.when(f.col("reason") == int(Reason.EXPIRED), "expired").when(
+        f.col("reason") == int(Reason.DELETED), "deleted"
+    )
+    found = (
+        lines(records)
+        .where(f.col("type").isin(int(Kind.TOMBSTONE), int(Kind.GROUP_TOMBSTONE)) & f.col("from_offset").isNotNull())
+        .select(
+            f.col("batch_time").alias("time"),
+            *KEY,
+            f.col("from_offset").alias("offset"),
+            reason.alias("reason"),
+            (f.col("type") == int(Kind.GROUP_TOMBSTONE)).alias("whole"),
+            *WHO,
+            "sequence",
+        )
+    )
+    ordered = found.orderBy("time", *KEY, "sequence").drop("sequence")
+    return described(
+        ordered,
+        offset="where the group had stood",
+        reason="expired or deleted",
+        whole="whether its whole group was removed with it",
+        client_id="who removed it; offsetd itself where it expired",
+    )
+
+
+def gaps(records: "DataFrame", longer_than: timedelta, *, until: datetime | None = None) -> "DataFrame":
+    """Return the times in which a group that had offsets committed nothing for longer than this, the longest first.
+
+    A gap ends with the next commit, or when the last offset of the group is removed. A commit that changes nothing is
+    written down once a minute at most, so that gaps of up to that length are seen where there were none.
 
     Args:
-        samples: `time`, `topic`, `partition` and `log_end`. A sample before a group's first commit tells nothing of it.
+        until: also count the time from a group's last commit to this moment, as a gap that has no end yet.
     """
     from pyspark.sql import Window  # noqa: PLC0415
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    taken = samples.select(f.col("time").alias("sampled"), "topic", "partition", "log_end").distinct()
-    keys = _marks(records).where(f.col("topic").isNotNull()).select(*KEY).distinct()
-    asked = keys.join(taken, ["topic", "partition"]).select(
-        *KEY, f.col("sampled").alias("at"), f.lit(2**63 - 1).alias("order"), f.lit(None).cast("long").alias("offset"),
-        f.lit(None).cast("boolean").alias("live"), "log_end",
-    )  # fmt: skip
-    marks = _marks(records).select(
-        *KEY, f.col("commit_time").alias("at"), f.col("sequence").alias("order"), "offset",
-        (f.col("type") == COMMIT).alias("live"), f.lit(None).cast("long").alias("log_end"),
-    )  # fmt: skip
-    # Commits and samples in one line of time: each sample takes what was committed last before it.
-    line = Window.partitionBy(*KEY).orderBy("at", "order").rowsBetween(Window.unboundedPreceding, 0)
-    held = f.last(f.when(f.col("live").isNotNull(), f.struct("live", "offset")), ignorenulls=True).over(line)
-    found = (
-        marks.unionByName(asked)
-        .withColumn("held", held)
-        .where(f.col("log_end").isNotNull() & f.col("held.live"))
-        .select(
-            f.col("at").alias("time"),
-            *KEY,
-            f.col("held.offset").alias("offset"),
-            "log_end",
-            f.greatest(f.col("log_end") - f.col("held.offset"), f.lit(0)).alias("lag"),
-        )
+    line = lines(records)
+    come = f.when((f.col("type") == int(Kind.COMMIT)) & f.col("from_offset").isNull(), 1)
+    gone = f.when(~f.col("type").isin(*BEATS) & f.col("from_offset").isNotNull(), -1)
+    # How many offsets a group has changes seldom, so that this line is short.
+    count = f.sum("change").over(Window.partitionBy("group").orderBy("sequence"))
+    emptied = (
+        line.withColumn("change", f.coalesce(come, gone))
+        .where(f.col("change").isNotNull())
+        .withColumn("left", count)
+        .where(f.col("left") == 0)
+        .select("group", "sequence", f.col("batch_time").alias("at"), f.lit("removal").alias("event"))
+        .distinct()
     )
-    return _described(found.orderBy("time", *KEY), lag="records not yet committed; 0 for a group ahead of the sample")
-
-
-def _commits(records: "DataFrame") -> "DataFrame":
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    return records.where(f.col("type") == COMMIT)
-
-
-def _marks(records: "DataFrame") -> "DataFrame":
-    """Return the records with a group's removal told for each partition that it had, so that each line is whole."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    single = records.where(f.col("topic").isNotNull())
-    whole = records.where(f.col("topic").isNull() & (f.col("type") != COMMIT)).drop("topic", "partition")
-    return single.unionByName(whole.join(single.select(*KEY).distinct(), "group"))
-
-
-def _with_previous(records: "DataFrame", wanted: dict[str, str]) -> "DataFrame":
-    """Return the commits, each with what the record before it of the same partition said; nothing after a removal."""
-    from pyspark.sql import Window  # noqa: PLC0415
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    line: WindowSpec = Window.partitionBy(*KEY).orderBy("sequence")
-    live = f.lag("type").over(line) == COMMIT
-    before: Sequence[Column] = [f.when(live, f.lag(name).over(line)).alias(new) for name, new in wanted.items()]
-    return _commits(_marks(records).select("*", *before))
-
-
-def _described(frame: "DataFrame", **comments: str) -> "DataFrame":
-    for name, comment in comments.items():
-        frame = frame.withMetadata(name, {"comment": comment})
-    return frame
-
-
-def _microseconds(width: timedelta) -> int:
-    return width // timedelta(microseconds=1)
+    beats = (
+        line.where(f.col("type").isin(*BEATS))
+        .groupBy("group", f.col("batch_time").alias("at"))
+        .agg(f.max("sequence").alias("sequence"))
+        .select("group", "sequence", "at", f.lit("commit").alias("event"))
+    )
+    order = Window.partitionBy("group").orderBy("sequence")
+    found = (
+        beats.unionByName(emptied)
+        .select(
+            "group",
+            "event",
+            f.col("at").alias("from"),
+            f.lead("at").over(order).alias("to"),
+            f.lead("event").over(order).alias("ended"),
+        )
+        .where(f.col("event") == "commit")
+    )
+    end = f.coalesce(f.col("to"), f.lit(until).cast("timestamp"))
+    length = (f.unix_micros(end) - f.unix_micros("from")) / 1_000_000
+    long = (
+        found.select("group", "from", "to", length.alias("seconds"), "ended")
+        .where(f.col("seconds") > longer_than.total_seconds())
+        .orderBy(f.desc("seconds"), "group", "from")
+    )
+    return described(
+        long,
+        **{"from": "the last commit before it", "to": "when it ended; none if it has not yet"},
+        ended="by a commit, or by the removal of the group's last offset",
+    )

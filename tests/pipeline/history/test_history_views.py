@@ -1,139 +1,161 @@
-"""Views of the history on small tables: each is asked what a person would ask, and gives its rows in one order."""
+"""Views of the history on small tables: each is asked what a person would ask, of every kind of record."""
 
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
-
-import pytest
+from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from offsetd.pipeline.history import views
+from offsetd.pipeline.history.lag import lag
+from tests.histories import Commit, Row
+from tests.pipeline.history.told import (
+    NOON,
+    at,
+    commit,
+    deletion,
+    expiry,
+    generation,
+    in_ms,
+    rows,
+    table,
+    told,
+    touch,
+    who,
+)
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-# pyspark leaves the socket that brings rows to the driver to the garbage collector.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
-
-SCHEMA = (
-    "slot int, sequence bigint, type tinyint, `group` string, topic string, partition int, offset bigint, "
-    "commit_time timestamp, client_id string, host string, member string"
-)
-SAMPLES = "time timestamp, topic string, partition int, log_end bigint"
-NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+SAMPLES = "time timestamp, topic string, partition int, log_start bigint, log_end bigint"
+INT64_MAX = (1 << 63) - 1
 
 
-def at(seconds: float) -> datetime:
-    return NOON + timedelta(seconds=seconds)
-
-
-def commit(
-    sequence: int, offset: int, seconds: float, *, group: str = "billing", partition: int = 0, who: str = "a"
-) -> tuple[Any, ...]:
-    return (0, sequence, 1, group, "orders", partition, offset, at(seconds), who, f"/{who}", f"m-{who}")
-
-
-def removal(sequence: int, seconds: float, *, topic: str | None = "orders", group: str = "billing") -> tuple[Any, ...]:
-    return (0, sequence, 0, group, topic, None if topic is None else 0, None, at(seconds), "admin", "/admin", "")
-
-
-def table(spark: "SparkSession", *rows: tuple[Any, ...]) -> "DataFrame":
-    return spark.createDataFrame(list(rows), SCHEMA)
-
-
-def rows(frame: "DataFrame", *columns: str) -> list[tuple[Any, ...]]:
-    """Return some columns; times as seconds after noon."""
-    shown = []
-    for row in frame.select(*columns).collect():
-        values = (each.astimezone(UTC) - NOON if isinstance(each, datetime) else each for each in row)
-        shown.append(tuple(each.total_seconds() if isinstance(each, timedelta) else each for each in values))
-    return shown
-
-
-def test_the_state_of_a_moment_is_the_newest_record_up_to_it(spark: "SparkSession") -> None:
+def test_commits_are_counted_by_window_and_group_and_repeats_aside(spark: "SparkSession") -> None:
     records = table(
-        spark, commit(0, 5, 0), commit(1, 9, 10), commit(2, 3, 10), commit(3, 7, 20), commit(4, 1, 5, partition=1)
+        spark, commit(1, 0, own_time=-900), commit(2, 9.9), touch(9.92), deletion(9.95), generation(9.97, "a"),
+        commit(3, 10), expiry(11), commit(1, 1, group="audit"),
+    )  # fmt: skip
+
+    counted = rows(
+        views.commit_rate(records, timedelta(seconds=10)), "from", "group", "commits", "repeats", "per_second"
     )
-
-    assert rows(views.as_of(records, at(10)), "partition", "offset", "commit_time") == [(0, 3, 10), (1, 1, 5)]
-
-
-def test_what_was_removed_is_not_shown_until_it_is_committed_anew(spark: "SparkSession") -> None:
-    records = table(
-        spark, commit(0, 5, 0), removal(1, 1), commit(2, 6, 2), removal(3, 3, topic=None), commit(4, 8, 4, partition=1)
-    )
-
-    states = {moment: rows(views.as_of(records, at(moment)), "partition", "offset") for moment in range(5)}
-    assert states == {0: [(0, 5)], 1: [], 2: [(0, 6)], 3: [], 4: [(1, 8)]}
-
-
-def test_commits_are_counted_by_window_and_group(spark: "SparkSession") -> None:
-    records = table(
-        spark, commit(0, 1, 0), commit(1, 2, 9.9), removal(2, 9.95), commit(3, 3, 10), commit(0, 1, 1, group="audit")
-    )
-
-    counted = rows(views.commit_rate(records, timedelta(seconds=10)), "from", "group", "commits", "per_second")
-    assert counted == [(0, "audit", 1, 0.1), (0, "billing", 2, 0.2), (10, "billing", 1, 0.1)]
+    assert counted == [(0, "audit", 1, 0, 0.1), (0, "billing", 2, 1, 0.2), (10, "billing", 1, 0, 0.1)]
 
 
 def test_a_rewind_and_a_jump_are_told_with_who_made_them(spark: "SparkSession") -> None:
-    records = table(spark, commit(0, 50, 0), commit(1, 20, 1, who="b"), commit(2, 29, 2), commit(3, 39, 3))
+    records = table(
+        spark, commit(50, 0), touch(0.5), commit(20, 1, by="b", metadata="reset"), generation(1.5, "a"), commit(29, 2),
+        commit(39, 3),
+    )  # fmt: skip
 
-    found = rows(views.moves(records, jump_min=10), "time", "kind", "from_offset", "to_offset", "records", "client_id")
-    assert found == [(1, "rewind", 50, 20, 30, "b"), (3, "jump", 29, 39, 10, "a")]
+    found = rows(
+        views.moves(records, jump_min=10),
+        "time", "kind", "from_offset", "to_offset", "records", "client_id", "from_client_id", "metadata",
+    )  # fmt: skip
+    assert found == [(1, "rewind", 50, 20, 30, "b", "a", "reset"), (3, "jump", 29, 39, 10, "a", "a", "")]
 
 
 def test_a_partition_that_was_removed_between_has_not_moved(spark: "SparkSession") -> None:
-    by_itself = table(spark, commit(0, 50, 0), removal(1, 1), commit(2, 0, 2))
-    with_its_group = table(spark, commit(0, 50, 0), removal(1, 1, topic=None), commit(2, 0, 2))
+    by_itself = table(spark, commit(50, 0), deletion(1), commit(0, 2))
+    with_its_group = table(spark, commit(50, 0), expiry(1), commit(0, 2))
 
     assert views.moves(by_itself, jump_min=1).collect() == []
     assert views.moves(with_its_group, jump_min=1).collect() == []
 
 
-def test_gaps_are_longer_than_asked_and_the_last_one_has_no_end(spark: "SparkSession") -> None:
-    records = table(spark, commit(0, 1, 0), commit(1, 2, 60), commit(2, 3, 121), commit(3, 3, 121, partition=1))
+def test_a_partition_that_is_named_twice_in_a_request_moves_within_it(spark: "SparkSession") -> None:
+    pair = (Row(0, 7, -1, None, ""), Row(0, 4, -1, None, ""))
+    records = table(spark, commit(5, 0), Commit("billing", in_ms(1), who("a"), (("orders", pair, None),)))
 
-    closed = rows(views.gaps(records, timedelta(seconds=60)), "from", "to", "seconds")
-    opened = rows(views.gaps(records, timedelta(seconds=60), until=at(300)), "from", "to", "seconds")
-    assert closed == [(60, 121, 61)]
-    assert opened == [(121, None, 179), (60, 121, 61)]
+    assert rows(views.moves(records, jump_min=100), "from_offset", "to_offset") == [(7, 4)]
 
 
-def test_groups_expire_by_their_newest_commit(spark: "SparkSession") -> None:
-    records = table(
-        spark, commit(0, 1, 0), commit(1, 1, 50, partition=1), commit(0, 1, 10, group="audit"),
-        commit(0, 1, 5, group="gone"), removal(1, 6, topic=None, group="gone"),
-    )  # fmt: skip
+def test_the_farthest_moves_are_told_as_far_as_numbers_go(spark: "SparkSession") -> None:
+    records = table(spark, commit(INT64_MAX, 0), commit(-INT64_MAX - 1, 1), commit(INT64_MAX, 2))
 
-    def due(within: float) -> list[tuple[Any, ...]]:
-        retention, span = timedelta(seconds=100), timedelta(seconds=within)
-        found = views.expiring(records, at(60), retention=retention, within=span)
-        return rows(found, "group", "newest_commit", "partitions", "expires")
-
-    assert due(49) == []
-    assert due(50) == [("audit", 10, 1, 110)]
-    assert due(90) == [("audit", 10, 1, 110), ("billing", 50, 2, 150)]
+    found = rows(views.moves(records, jump_min=1), "kind", "records")
+    assert found == [("rewind", INT64_MAX), ("jump", INT64_MAX)]
 
 
 def test_owners_are_told_when_they_change_and_not_before(spark: "SparkSession") -> None:
-    records = table(spark, commit(0, 1, 0), commit(1, 2, 1), commit(2, 3, 2, who="b"), commit(3, 4, 3))
+    records = table(
+        spark, commit(1, 0), commit(2, 1), commit(3, 2, by="b"), generation(2.5, "a", "b"), touch(3, by="a"),
+        commit(3, 4),
+    )  # fmt: skip
 
     found = rows(views.owners(records), "time", "offset", "from_member", "member", "from_host", "host")
-    assert found == [(2, 3, "m-a", "m-b", "/a", "/b"), (3, 4, "m-b", "m-a", "/b", "/a")]
+    assert found == [(2, 3, "m-a", "m-b", "/a", "/b"), (3, 3, "m-b", "m-a", "/b", "/a")]
 
 
-def test_lag_is_taken_from_the_last_commit_before_each_sample(spark: "SparkSession") -> None:
-    records = table(spark, commit(0, 10, 10), commit(1, 30, 20), removal(2, 40), commit(0, 5, 0, partition=1))
-    taken = [(at(second), "orders", 0, end) for second, end in ((5, 10), (15, 25), (20, 35), (30, 20), (45, 50))]
-    samples = spark.createDataFrame(taken, SAMPLES)
+def test_who_comes_after_a_removal_took_nothing_over(spark: "SparkSession") -> None:
+    records = table(spark, commit(1, 0), deletion(1), touch(2, by="b"), commit(2, 3, by="b"), expiry(4), commit(3, 5))
 
-    found = rows(views.lag(records, samples), "time", "partition", "offset", "log_end", "lag")
-    assert found == [(15, 0, 10, 25, 15), (20, 0, 30, 35, 5), (30, 0, 30, 20, 0)]
+    assert views.owners(records).collect() == []
+
+
+def test_what_was_removed_is_told_with_where_it_stood(spark: "SparkSession") -> None:
+    records = table(
+        spark, commit(7, 0), commit(8, 0, partition=1), commit(9, 0, partition=2), touch(1, partition=2),
+        deletion(2, 1, 5), deletion(3, 1), expiry(4), expiry(5), commit(1, 6, group="audit"),
+    )  # fmt: skip
+
+    found = rows(views.removals(records), "time", "partition", "offset", "reason", "whole", "client_id")
+    assert found == [
+        (2, 1, 8, "deleted", False, "admin"),
+        (4, 0, 7, "expired", True, "offsetd"),
+        (4, 2, 9, "expired", True, "offsetd"),
+    ]
+
+
+def test_gaps_are_longer_than_asked_and_the_last_one_has_no_end(spark: "SparkSession") -> None:
+    records = table(
+        spark, commit(1, 0), touch(60), generation(90, "a"), commit(3, 121, own_time=70), commit(3, 121, partition=1)
+    )
+
+    closed = rows(views.gaps(records, timedelta(seconds=60)), "from", "to", "seconds", "ended")
+    opened = rows(views.gaps(records, timedelta(seconds=60), until=at(300)), "from", "to", "seconds", "ended")
+    assert closed == [(60, 121, 61, "commit")]
+    assert opened == [(121, None, 179, None), (60, 121, 61, "commit")]
+
+
+def test_a_group_without_offsets_has_no_gap(spark: "SparkSession") -> None:
+    single = table(
+        spark, commit(1, 0), commit(1, 0, partition=1), deletion(10, 0), deletion(20, 1), touch(25), commit(1, 100)
+    )
+    together = table(spark, commit(1, 0), commit(1, 0, partition=1), expiry(20), commit(1, 100), deletion(110))
+
+    for records in (single, together):
+        found = rows(views.gaps(records, timedelta(seconds=5)), "from", "to", "ended")
+        assert (0, 20, "removal") in found
+        assert all(start == 0 or start >= 100 for start, _, _ in found)
+    assert rows(views.gaps(together, timedelta(seconds=30), until=at(900)), "from") == []
+
+
+def test_lag_is_taken_from_the_last_record_before_each_sample(spark: "SparkSession") -> None:
+    records = table(
+        spark, commit(0, 0, partition=1), commit(10, 10, own_time=99), generation(12, "a"), commit(30, 20), touch(22),
+        deletion(40), commit(7, 50), expiry(60),
+    )  # fmt: skip
+    ends = ((5, 0, 10), (15, 0, 25), (20, 12, 35), (30, 40, 45), (35, 0, 20), (45, 0, 50), (55, 0, 50), (65, 0, 50))
+    samples = spark.createDataFrame([(at(second), "orders", 0, start, end) for second, start, end in ends], SAMPLES)
+
+    found = rows(lag(records, samples), "time", "partition", "offset", "log_end", "lag", "lost", "state")
+    assert found == [
+        (15, 0, 10, 25, 15, 0, "ok"),
+        (20, 0, 30, 35, 5, 0, "ok"),
+        (30, 0, 30, 45, 5, 10, "before the log's start"),
+        (35, 0, 30, 20, 0, 0, "beyond the log's end"),
+        (55, 0, 7, 50, 43, 0, "ok"),
+    ]
+
+
+def test_lag_knows_the_order_of_records_when_the_clock_was_set_back(spark: "SparkSession") -> None:
+    records = spark.createDataFrame(told([(in_ms(100), [commit(10, 100)]), (in_ms(50), [commit(30, 50)])]))
+    samples = spark.createDataFrame([(at(120), "orders", 0, 0, 40)], SAMPLES)
+
+    assert rows(lag(records, samples), "offset", "lag") == [(30, 10)]
 
 
 def test_columns_that_need_a_word_have_one(spark: "SparkSession") -> None:
-    fields = {field.name: field for field in views.moves(table(spark, commit(0, 1, 0)), jump_min=1).schema}
+    fields = {field.name: field for field in views.moves(table(spark, commit(1, 0)), jump_min=1).schema}
 
     assert fields["kind"].metadata == {"comment": "rewind or jump"}
+    assert at(0) == NOON
