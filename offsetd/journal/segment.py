@@ -204,6 +204,13 @@ def walk(
     return header, _walk(read, header, path=path, chain=chain or Chain.before(header))
 
 
+def walk_on(
+    read: Callable[[int, int], bytes], header: SegmentHeader, *, path: Path, chain: Chain, position: int
+) -> Iterator[Batch]:
+    """Yield the batches from a place on that an earlier walk has reached; `chain` is where it stood there."""
+    return _walk(read, header, path=path, chain=chain, position=position)
+
+
 def load_header(read: Callable[[int, int], bytes], *, path: Path) -> SegmentHeader:
     """Read a segment's header through `read`."""
     start = read(0, FIXED_BYTES)
@@ -213,9 +220,16 @@ def load_header(read: Callable[[int, int], bytes], *, path: Path) -> SegmentHead
     return read_header(start, path)
 
 
-def _walk(read: Callable[[int, int], bytes], header: SegmentHeader, *, path: Path, chain: Chain) -> Iterator[Batch]:
+def _walk(
+    read: Callable[[int, int], bytes],
+    header: SegmentHeader,
+    *,
+    path: Path,
+    chain: Chain,
+    position: int | None = None,
+) -> Iterator[Batch]:
     seed = cluster_seed(header.cluster)
-    position = header.length
+    position = header.length if position is None else position
     shift = position  # the place of data[0] in the file
     data = read(shift, CHUNK_BYTES)
     while True:

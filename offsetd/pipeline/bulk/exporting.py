@@ -4,6 +4,7 @@ import asyncio
 import csv
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +14,7 @@ from offsetd.client.address import Address, parse_bootstrap
 from offsetd.client.connection import open_connection
 from offsetd.client.errors import refusal
 from offsetd.client.transient import ConnectionFailed
-from offsetd.pipeline.bulk.row import COLUMNS
+from offsetd.pipeline.bulk.row import COLUMNS, OffsetRow
 from protocol.errors import Code
 from protocol.list_groups import ListGroupsRequest, ListGroupsResponse
 from protocol.metadata import MetadataRequest, MetadataResponse
@@ -67,6 +68,24 @@ async def _ask(address: Address, request: Any, kind: Any, limits: Limits) -> Any
         await connection.close()
 
 
+def fetch_rows(bootstrap: str, groups: Iterable[str]) -> Iterator[list[OffsetRow]]:
+    """Yield the committed offsets of groups, of some groups at once; nothing of those that have none.
+
+    Raises:
+        ClientError: a broker did not answer in time, or refused.
+    """
+    names = iter(groups)
+    with BlockingClient(bootstrap, client_id=_CLIENT_ID) as client:
+        while asked := dict.fromkeys(islice(names, _GROUPS_PER_REQUEST)):
+            rows = [
+                OffsetRow(group, at.topic, at.partition, found.offset, found.metadata, found.leader_epoch)
+                for group, offsets in client.fetch_groups(asked).items()
+                for at, found in offsets.items()
+            ]
+            if rows:
+                yield rows
+
+
 def read_broker(spark: "SparkSession", bootstrap: str, *, groups: Iterable[str] | None = None) -> "DataFrame":
     """Return the committed offsets of groups, of all if none are named, as a frame; tasks share the groups.
 
@@ -81,18 +100,9 @@ def read_broker(spark: "SparkSession", bootstrap: str, *, groups: Iterable[str] 
     def run(batches: Iterator[Any]) -> Iterator[Any]:
         import pandas as pd  # noqa: PLC0415  # it comes with the extra
 
-        with BlockingClient(bootstrap, client_id=_CLIENT_ID) as client:
-            for batch in batches:
-                held = list(batch["group"])
-                for start in range(0, len(held), _GROUPS_PER_REQUEST):
-                    asked: dict[str, None] = dict.fromkeys(held[start : start + _GROUPS_PER_REQUEST])
-                    rows = [
-                        (group, at.topic, at.partition, found.offset, found.metadata, found.leader_epoch)
-                        for group, offsets in client.fetch_groups(asked).items()
-                        for at, found in offsets.items()
-                    ]
-                    if rows:
-                        yield pd.DataFrame(rows, columns=list(COLUMNS))
+        held = (name for batch in batches for name in batch["group"])
+        for rows in fetch_rows(bootstrap, held):
+            yield pd.DataFrame(rows, columns=list(COLUMNS))
 
     tasks = spark.sparkContext.defaultParallelism
     # The plan must not be run again for each question asked of it: the broker would answer otherwise then.
