@@ -148,15 +148,19 @@ def _offsets(rows: list[Row]) -> dict[Any, Any]:
 
 
 def _is_worth_saying(record: logging.LogRecord) -> bool:
-    """Pass over one fault of the library at its own end, which no answer of a broker could bring about.
+    """Pass over two things that no answer of a broker could bring about; all else that the library logs is kept.
 
-    `close` takes the socket away while the library's own loop, already woken for it, goes on to read: the loop meets
-    None and logs that as an error of the network. Anything else that it says there is kept.
+    At its own end `close` takes the socket away while the library's own loop, already woken for it, goes on to read: the
+    loop meets None and logs that as an error of the network. And on a busy machine the loop warns that one of its own
+    steps took longer than 0.1 s.
     """
     error = record.exc_info[1] if record.exc_info else None
-    return not (isinstance(error, AttributeError) and str(error) == "'NoneType' object has no attribute 'recv'")
+    is_closing = isinstance(error, AttributeError) and str(error) == "'NoneType' object has no attribute 'recv'"
+    is_slow = "It is blocking the event loop" in record.getMessage()
+    return not (is_closing or is_slow)
 
 
 if __name__ == "__main__":
-    logging.getLogger("kafka.net.transport").addFilter(_is_worth_saying)
+    for name in ("kafka.net.transport", "kafka.net.selector"):
+        logging.getLogger(name).addFilter(_is_worth_saying)
     serve(KafkaPython(sys.argv[1]))
