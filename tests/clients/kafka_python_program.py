@@ -150,9 +150,9 @@ def _offsets(rows: list[Row]) -> dict[Any, Any]:
 def _is_worth_saying(record: logging.LogRecord) -> bool:
     """Pass over two things that no answer of a broker could bring about; all else that the library logs is kept.
 
-    At its own end `close` takes the socket away while the library's own loop, already woken for it, goes on to read: the
-    loop meets None and logs that as an error of the network. And on a busy machine the loop warns that one of its own
-    steps took longer than 0.1 s.
+    At its own end `close` takes the socket away while the library's own loop, already woken for it, goes on to read:
+    the loop meets None and logs that as an error of the network. And on a busy machine the loop warns that one of its
+    own steps took longer than 0.1 s.
     """
     error = record.exc_info[1] if record.exc_info else None
     is_closing = isinstance(error, AttributeError) and str(error) == "'NoneType' object has no attribute 'recv'"
