@@ -5,13 +5,11 @@ import gc
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -19,10 +17,10 @@ from offsetd.client import AtLeastOnce, BlockingClient, Closed, Committed, Exact
 from protocol.api import Request
 from protocol.errors import Code
 from protocol.offset_commit import OffsetCommitRequest
+from tests.client.program import run_program
 from tests.client.scripted import OFFSET_COMMIT, OFFSET_FETCH, QUICK, WAIT_SECONDS, Hold, ScriptedBroker
 
 ORDERS, BILLS = ("orders", 0), ("bills", 7)
-ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
@@ -163,14 +161,7 @@ COMMIT = "client.commit('billing', {('orders', 0): 5})"
 def run(program: str, address: str) -> "subprocess.CompletedProcess[str]":
     """Run a program that begins with a client."""
     head = f"from offsetd.client import BlockingClient\nclient = BlockingClient({address!r})\n"
-    return subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", head + program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
+    return run_program(head + program)
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from offsetd.client import (
     TopicPartition,
     WhiteList,
 )
+from tests.client.program import ROOT, run_program
 from tests.fakes.daemon import WAIT_SECONDS, Daemon, running
 
 pytestmark = pytest.mark.integration
@@ -38,7 +39,6 @@ pytestmark = pytest.mark.integration
 SETTINGS = {"group.initial.rebalance.delay.ms": 0, "topics.known": "orders:6,bills:3", "num.partitions": 2}
 #: Quick to notice, slow to forget.
 TIMING = Timing(heartbeat_interval_s=0.05, topics_refresh_s=0.05, session_timeout_s=30, rebalance_timeout_s=30)
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -320,14 +320,7 @@ member = client.member("ending", ["orders"], on_revoked=revoked)
 member.start()
 print(len(member.assigned()))
 """
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
+    done = run_program(program)
     with BlockingClient(daemon.address) as client:
         # Nobody is a member any more, or this would be refused.
         client.commit("ending", {("orders", 0): 10})

@@ -1,14 +1,13 @@
 """The page about the client: every example runs as it stands, and prints what the page says."""
 
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.daemon import WAIT_SECONDS, Daemon, running
+from tests.client.program import run_program
+from tests.fakes.daemon import Daemon, running
 
 pytestmark = pytest.mark.integration
 
@@ -30,14 +29,7 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
 
 @pytest.mark.parametrize(("program", "output"), examples(), ids=lambda text: text.partition("\n")[0])
 def test_an_example_prints_what_the_page_says(daemon: Daemon, tmp_path: Path, program: str, output: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", program.replace(PAGE_ADDRESS, daemon.address)],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=WAIT_SECONDS,
-        check=False,
-    )
+    done = run_program(program.replace(PAGE_ADDRESS, daemon.address), cwd=tmp_path)
 
     assert (done.returncode, done.stdout, done.stderr) == (0, output, "")
 
