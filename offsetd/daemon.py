@@ -19,6 +19,7 @@ from offsetd.broker import Broker, MachineClock, SlotState
 from offsetd.coordinator.catalog import Identity
 from offsetd.coordinator.limits import Limits
 from offsetd.coordinator.topics import KnownTopic
+from offsetd.history import sealing
 from offsetd.http.server import HttpServer
 from offsetd.journal.checkpoint import CheckpointRefused
 from offsetd.journal.directory import BrokerDirectory, DirectoryLock, DirectoryRefused, open_directory
@@ -59,12 +60,20 @@ class Daemon:
         self._cluster_id = ""
         self._syncer = Syncer()
         self._engine: JournalEngine
+        self._sealing: sealing.Sealing | None = None
         self._broker: Broker
         self._listener: Listener
 
     def prepare(self) -> str | None:
         """Take the data directory and start the sync helper, before there is a loop; answer why not, if not."""
         settings = self._settings
+        missing = sealing.missing() if settings.history_seal_enabled else None
+        if missing is not None:
+            return (
+                f"history.seal.enabled is true (from {settings.sources['history.seal.enabled']}), and sealing needs "
+                f"{missing}, which this Python does not have. Install pyarrow and numpy beside offsetd, or set it to "
+                "false and let `offsetd history seal` run where they are."
+            )
         try:
             identity, self._directory, self._lock = open_directory(
                 settings.data_dir,
@@ -99,6 +108,16 @@ class Daemon:
             clock=self._clock.wall_ms,
             syncer=self._syncer,
         )
+        if settings.history_seal_enabled:
+            self._sealing = sealing.Sealing(
+                data=settings.data_dir,
+                broker_id=settings.broker_id,
+                history=self._directory.history,
+                observed=self._observed,
+                clock=self._clock.wall_ms,
+                max_lag_ms=settings.history_seal_max_lag_ms,
+                rest_ms=settings.log_cleaner_backoff_ms,
+            )
         self._broker = Broker(
             identity=Identity(self._cluster_id, settings.broker_id, *settings.advertised()),
             limits=_limits(settings),
@@ -204,6 +223,8 @@ class Daemon:
             await asyncio.sleep(_TICK_SECONDS)
             try:
                 self._engine.tick(self._clock.wall_ms())
+                if self._sealing is not None:
+                    self._sealing.consider(self._clock.wall_ms(), disk_full=self._engine.full)
             except OSError as error:
                 # Looking at the directory failed: commits and fetches do not depend on that, and it is tried again.
                 logger.warning("tick_failed", reason=str(error))
@@ -276,6 +297,8 @@ class Daemon:
             checkpoint_bytes=sizes.checkpoint_bytes,
             history_bytes=sizes.history_bytes,
             history_segments=sizes.history_segments,
+            history_sealed_bytes=sizes.history_sealed_bytes,
+            history_sealed_files=sizes.history_sealed_files,
             oldest_sealed_ms=sizes.oldest_sealed_ms,
             disk_free_bytes=usage.free,
             disk_total_bytes=usage.total,
@@ -308,6 +331,8 @@ class Daemon:
         await self._listener.stop(timeout_ms=self._settings.shutdown_timeout_ms)
         work.cancel()
         await asyncio.wait([work])
+        if self._sealing is not None:
+            await self._sealing.stop()
         await self._engine.close()
         await http.stop()
         self._lock.release()

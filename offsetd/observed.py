@@ -76,6 +76,13 @@ class Observed:
         "recovered_torn_bytes",
         "refusals",
         "requests",
+        "sealing_bytes",
+        "sealing_failures",
+        "sealing_files",
+        "sealing_last_success_ms",
+        "sealing_records",
+        "sealing_runs",
+        "sealing_seconds",
         "shape_hits",
         "shape_learned",
         "sync_seconds",
@@ -154,6 +161,21 @@ class Observed:
         self.compaction_lag_bytes = 0
         """Sealed bytes that wait for compaction now."""
 
+        self.sealing_runs = 0
+        """Runs that sealed history and ended well."""
+        self.sealing_failures = 0
+        """Runs that failed."""
+        self.sealing_last_success_ms = 0
+        """Wall-clock time of the last run that ended well, 0 for none."""
+        self.sealing_seconds = 0.0
+        """Seconds that it took."""
+        self.sealing_files = 0
+        """Files sealed, also by runs that failed later."""
+        self.sealing_bytes = 0
+        """Bytes of them."""
+        self.sealing_records = 0
+        """Records in them."""
+
         self.load_records = 0
         """Records read into memory at the start so far."""
         self.load_seconds = 0.0
@@ -180,7 +202,10 @@ class Live:
     journal_segments: int
     checkpoint_bytes: int
     history_bytes: int
+    """Of segments and sealed files together."""
     history_segments: int
+    history_sealed_bytes: int
+    history_sealed_files: int
     oldest_sealed_ms: int | None
     """When the oldest segment that waits for compaction was sealed; None when none waits."""
     disk_free_bytes: int

@@ -26,8 +26,11 @@ class JournalFiles:
         self._slots = slots
         directory.mkdir(parents=True, exist_ok=True)
 
-    def segment(self, batches: Sequence[Sequence[bytes]], *, epoch: int = 1, time_ms: int | None = None) -> Path:
-        """Write one segment with these batches (each a list of entries)."""
+    def segment(
+        self, batches: Sequence[Sequence[bytes]], *, epoch: int = 1, time_ms: int | Sequence[int] | None = None
+    ) -> Path:
+        """Write one segment with these batches (each a list of entries), made at a time or each at its own."""
+        times = time_ms if isinstance(time_ms, Sequence) else [time_ms] * len(batches)
         path = self.directory / segment_name(self.number + 1)
         parts = [
             encode_header(
@@ -39,7 +42,7 @@ class JournalFiles:
                 next_sequences=[0] * self._slots,
             )
         ]
-        for entries in batches:
+        for entries, made_ms in zip(batches, times, strict=True):
             self.number += 1
             frame = encode_batch(
                 entries,
@@ -48,7 +51,7 @@ class JournalFiles:
                 previous_crc=self.crc,
                 synced_number=self.number - 1,
                 epoch=epoch,
-                time_ms=TIME_MS + self.number if time_ms is None else time_ms,
+                time_ms=TIME_MS + self.number if made_ms is None else made_ms,
             )
             self.crc = frame_crc(frame)
             parts.append(frame)

@@ -12,6 +12,7 @@ COMMANDS: Final = {
     "healthcheck": ("offsetd.cli.healthcheck:command", "Ask a running broker whether it is well."),
     "config": ("offsetd.cli.config:command", "Show, check and document the settings."),
     "journal": ("offsetd.cli.journal:command", "Verify, dump or repair a journal."),
+    "history": ("offsetd.cli.history:command", "Seal history as Parquet, and show what there is of it."),
     "pipeline": ("offsetd.cli.pipeline:command", "Load topics, import and compare offsets, with Spark."),
     "bench": ("offsetd.cli.bench:command", "Measure a fresh broker under load."),
     "version": ("offsetd.cli.version:command", "Print the version."),

@@ -23,7 +23,10 @@ def verification_lines(done: Verification, directory: BrokerDirectory, identity:
         yield "durable marker: not whole, so it is ignored"
     elif done.durable is not None:
         yield f"durable marker: batch {done.durable.number}"
-    yield f"history: {_counted(done.history_segments, 'segment')}; {_bridge_words(done)}"
+    kept = _counted(done.history_segments, "segment")
+    if done.sealed_files:
+        kept += f" and {_counted(done.sealed_files, 'sealed file')}"
+    yield f"history: {kept}; {_bridge_words(done)}"
     yield from _start_lines(done)
 
 

@@ -54,6 +54,7 @@ class DaemonCollector(Collector):
         yield from _connections(observed, live)
         yield from _journal(observed, live)
         yield from _compaction(observed, live)
+        yield from _sealing(observed)
         yield from _load(observed, live)
         if self._per_group:
             yield from self._groups(live)
@@ -154,8 +155,10 @@ def _journal(observed: Observed, live: Live) -> Iterator[Metric]:
     yield _gauge("journal_batch_number", "Number of the last settled batch.", live.batch_number)
     yield _gauge("journal_epoch", "Epoch of the journal, one more at every start.", live.epoch)
     yield _gauge("checkpoint_bytes", "Size of the checkpoint.", live.checkpoint_bytes)
-    yield _gauge("history_bytes", "Size of the history.", live.history_bytes)
+    yield _gauge("history_bytes", "Size of the history, segments and sealed files together.", live.history_bytes)
     yield _gauge("history_segments", "Segments in the history.", live.history_segments)
+    yield _gauge("history_sealed_bytes", "Size of the history's sealed files.", live.history_sealed_bytes)
+    yield _gauge("history_sealed_files", "Sealed files (Parquet) in the history.", live.history_sealed_files)
     yield _gauge("disk_free_bytes", "Free space of the data directory's disk.", live.disk_free_bytes)
     yield _gauge("disk_size_bytes", "Size of the data directory's disk.", live.disk_total_bytes)
     yield _gauge("disk_full", "Whether commits are refused for want of space.", live.disk_full)
@@ -180,6 +183,20 @@ def _compaction(observed: Observed, live: Live) -> Iterator[Metric]:
     if live.oldest_sealed_ms is not None:
         waiting.add_metric((), live.oldest_sealed_ms / MILLISECONDS)
     yield waiting
+
+
+def _sealing(observed: Observed) -> Iterator[Metric]:
+    yield _counter("sealings", "Runs that sealed history and ended well.", observed.sealing_runs)
+    yield _counter("sealing_failures", "Runs that sealed history and failed.", observed.sealing_failures)
+    yield _gauge(
+        "sealing_last_success_timestamp_seconds",
+        "When such a run last ended well, seconds since 1970; 0 for never since the start.",
+        observed.sealing_last_success_ms / MILLISECONDS,
+    )
+    yield _gauge("sealing_last_seconds", "Duration of the last such run that ended well.", observed.sealing_seconds)
+    yield _counter("sealing_files", "Files of Parquet written from history.", observed.sealing_files)
+    yield _counter("sealing_bytes", "Bytes of these files.", observed.sealing_bytes)
+    yield _counter("sealing_records", "Records in these files.", observed.sealing_records)
 
 
 def _load(observed: Observed, live: Live) -> Iterator[Metric]:

@@ -64,7 +64,8 @@ def every_family() -> Iterator[Metric]:
     live = Live(
         groups=1, group_states={"Stable": 1}, members=1, offsets=1, slots={}, load_share=1.0,
         journal_bytes=1, journal_segments=1, checkpoint_bytes=1,
-        history_bytes=1, history_segments=1, oldest_sealed_ms=1, disk_free_bytes=1, disk_total_bytes=1,
+        history_bytes=1, history_segments=1, history_sealed_bytes=1, history_sealed_files=1,
+        oldest_sealed_ms=1, disk_free_bytes=1, disk_total_bytes=1,
         disk_full=False, batch_number=1, epoch=1, shapes=1, topics_known=1, connections_max=1,
         per_group=[("billing", 1, 1)],
     )  # fmt: skip

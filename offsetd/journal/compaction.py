@@ -5,8 +5,6 @@ What the compactor does is in `compact`. The daemon has closed the checkpoint be
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,12 +15,12 @@ import structlog
 
 from offsetd.journal.checkpoint import directory_bytes
 from offsetd.journal.history import size as history_size
+from offsetd.journal.worker import Worker
 
 logger = structlog.get_logger(__name__)
 
 #: Segments handed to one run, so that the command line stays within what a system takes. The rest waits its turn.
 _RUN_SEGMENTS_MAX: Final = 500
-_SAID_BYTES_MAX: Final = 4096
 
 
 class Counters(Protocol):
@@ -59,6 +57,7 @@ class Compaction:
         checkpoint: Path,
         cluster_id: str,
         history: Path | None,
+        sealed_history: Path | None = None,
         observed: Counters,
         clock: Callable[[], int],
         min_ratio: float = 0.5,
@@ -70,6 +69,7 @@ class Compaction:
         self._checkpoint = checkpoint
         self._cluster_id = cluster_id
         self._history = history
+        self._sealed_history = sealed_history
         self._observed = observed
         self._clock = clock
         self._min_ratio = min_ratio
@@ -79,7 +79,7 @@ class Compaction:
         self._history_bytes = history_bytes
         self._sealed: dict[Path, Sealed] = {}
         self._task: asyncio.Task[bool] | None = None
-        self._process: asyncio.subprocess.Process | None = None
+        self._worker: Worker | None = None
         self._rest_until_ms: int | None = None
         self._stopped = False
 
@@ -108,7 +108,7 @@ class Compaction:
         if self._stopped or self._task is not None or self._resting(now_ms):
             return False
         if disk_full:
-            due = bool(self._sealed) or (self._history is not None and history_size(self._history).segments > 0)
+            due = bool(self._sealed) or self._history_bytes_kept() > 0
         elif not self._sealed:
             due = False
         else:
@@ -134,77 +134,57 @@ class Compaction:
     async def stop(self) -> None:
         """End a run that is under way. It is safe to kill: the next one goes on where it was."""
         self._stopped = True
-        task = self._task
-        if task is None:
+        task, worker = self._task, self._worker
+        if task is None or worker is None:
             return
-        if self._process is None:
-            task.cancel()
-        else:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+        worker.end()
         with suppress(asyncio.CancelledError):
             await task
 
     def _start(self, *, disk_full: bool) -> asyncio.Task[bool]:
-        task = self._task = asyncio.get_running_loop().create_task(self._run(disk_full=disk_full))
+        worker = self._worker = Worker()
+        task = self._task = asyncio.get_running_loop().create_task(self._run(worker, disk_full=disk_full))
         task.add_done_callback(self._ended)
         return task
 
     def _ended(self, task: asyncio.Task[bool]) -> None:
-        self._task = self._process = None
+        self._task = self._worker = None
         if not task.cancelled() and (error := task.exception()) is not None:
             # Not the compactor's failure but ours; the daemon lives, and the metric and the log tell.
             self._fail(repr(error), None)
 
-    async def _run(self, *, disk_full: bool) -> bool:
+    async def _run(self, worker: Worker, *, disk_full: bool) -> bool:
         paths = list(self._sealed)[:_RUN_SEGMENTS_MAX]
-        try:
-            code, said, complaint = await self._execute(paths, disk_full=disk_full)
-        except OSError as error:
-            code, said, complaint = None, b"", f"the compactor could not be started: {error}".encode()
+        ended = await worker.run("offsetd.journal.compactor", self._arguments(paths, disk_full=disk_full))
         self._forget_released(paths)
-        if self._stopped and code != 0:
+        if self._stopped and ended.code != 0:
             logger.info("compaction_stopped", segments=len(paths))
             return False
-        told = _parse(said) if code == 0 else None
+        told = _parse(ended.said) if ended.code == 0 else None
         if told is None:
-            self._fail(complaint.decode("utf-8", "replace").strip()[-_SAID_BYTES_MAX:], code)
+            self._fail(ended.complaint, ended.code)
             return False
         observed = self._observed
         observed.compaction_runs += 1
         observed.compaction_last_success_ms = self._clock()
         observed.compaction_seconds = told["seconds"]
-        if complaint:
-            told["remarks"] = complaint.decode("utf-8", "replace").strip()[-_SAID_BYTES_MAX:]
+        if ended.complaint:
+            told["remarks"] = ended.complaint
         # On a full disk the next run begins when this one's room has been tried, and not at the next tick.
         self._rest_until_ms = self._clock() + self._backoff_ms if disk_full else None
         logger.info("compaction_done", lag_bytes=self.lag_bytes, disk_full=disk_full, **told)
         return True
 
-    async def _execute(self, paths: list[Path], *, disk_full: bool) -> tuple[int | None, bytes, bytes]:
-        command = [sys.executable, "-m", "offsetd.journal.compactor"]
-        command += ["--checkpoint", str(self._checkpoint), f"--cluster-id={self._cluster_id}"]
-        command += ["--parent", str(os.getpid())]
+    def _arguments(self, paths: list[Path], *, disk_full: bool) -> list[str]:
+        arguments = ["--checkpoint", str(self._checkpoint), f"--cluster-id={self._cluster_id}"]
         if self._history is not None:
-            command += ["--history", str(self._history)]
-            command += ["--history-ms", str(self._history_ms), "--history-bytes", str(self._history_bytes)]
+            arguments += ["--history", str(self._history)]
+            arguments += ["--history-ms", str(self._history_ms), "--history-bytes", str(self._history_bytes)]
+        if self._sealed_history is not None:
+            arguments += ["--sealed", str(self._sealed_history)]
         if disk_full:
-            command.append("--disk-full")
-        pipe = asyncio.subprocess.PIPE
-        # A session of its own: a terminal's Ctrl-C is for the daemon, which would take this one's end for a failure.
-        process = self._process = await asyncio.create_subprocess_exec(
-            *command, "--", *map(str, paths), stdin=pipe, stdout=pipe, stderr=pipe, start_new_session=True
-        )
-        assert process.stdin is not None, "asked for above"
-        assert process.stdout is not None, "asked for above"
-        assert process.stderr is not None, "asked for above"
-        if self._stopped:
-            process.kill()
-        # Not communicate(): it would close stdin, which the compactor takes for our end.
-        said, complaint = await asyncio.gather(process.stdout.read(), process.stderr.read())
-        code = await process.wait()
-        process.stdin.close()
-        return code, said, complaint
+            arguments.append("--disk-full")
+        return [*arguments, "--", *map(str, paths)]
 
     def _forget_released(self, paths: list[Path]) -> None:
         for path in paths:
@@ -214,6 +194,9 @@ class Compaction:
 
     def _show_lag(self) -> None:
         self._observed.compaction_lag_bytes = self.lag_bytes
+
+    def _history_bytes_kept(self) -> int:
+        return 0 if self._history is None else history_size(self._history, self._sealed_history).total_bytes
 
     def _resting(self, now_ms: int) -> bool:
         # A clock that was set back must not make the rest longer than it was meant to be.

@@ -5,16 +5,10 @@ on stderr and exit code 1.
 """
 
 import argparse
-import ctypes
 import json
-import os
-import platform
-import signal
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -26,14 +20,8 @@ from offsetd.journal.checkpoint import Checkpoint, CheckpointRefused
 from offsetd.journal.compact import SegmentRefused, compact
 from offsetd.journal.fold import RUN_BYTES_MAX, FoldRefused
 from offsetd.journal.segment import Damage, NewerFormat
+from offsetd.journal.worker import end_with_parent, step_back
 from offsetd.record import UnknownEntry
-
-_NICE: Final = 10
-_PR_SET_PDEATHSIG: Final = 1
-_IOPRIO_SET: Final = {"x86_64": 251, "aarch64": 30}
-_IOPRIO_WHO_PROCESS: Final = 1
-_IOPRIO_IDLE: Final = 3 << 13
-_ORPHANED: Final = 3
 
 #: What may go wrong with data or disk; anything else is a fault of ours and shows its traceback.
 _REFUSALS: Final = (CheckpointRefused, FoldRefused, SegmentRefused, Damage, NewerFormat, UnknownEntry, OSError)
@@ -44,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
     if options.parent is not None:
-        _end_with_parent(options.parent)
-    _step_back()
+        end_with_parent(options.parent)
+    step_back()
     started = time.monotonic()
     try:
         told = _run(options)
@@ -60,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(options: argparse.Namespace) -> dict[str, float]:
     keep: Path | None = options.history
+    sealed: Path | None = options.sealed
     with Checkpoint.open(options.checkpoint, cluster_id=options.cluster_id) as checkpoint:
         done = compact(
             checkpoint,
@@ -74,10 +63,14 @@ def _run(options: argparse.Namespace) -> dict[str, float]:
         limit = options.history_bytes
         if options.disk_full:
             # History gives way before commits are refused: half of it now, half of the rest should that not do.
-            limit = min(limit, history.size(keep).size_bytes // 2)
+            limit = min(limit, history.size(keep, sealed).total_bytes // 2)
         # Measured from the log's own time, so that a clock that jumped does not take the history with it.
-        gone = history.trim(keep, now_ms=place.time_ms, retention_ms=options.history_ms, retention_bytes=limit)
-        told |= {"history_segments_removed": gone.segments, "history_bytes_removed": gone.size_bytes}
+        gone = history.trim(keep, sealed, now_ms=place.time_ms, retention_ms=options.history_ms, retention_bytes=limit)
+        told |= {
+            "history_segments_removed": gone.segments,
+            "history_files_removed": gone.sealed_files,
+            "history_bytes_removed": gone.total_bytes,
+        }
     return told
 
 
@@ -86,6 +79,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--checkpoint", type=Path, required=True)
     parser.add_argument("--cluster-id", required=True)
     parser.add_argument("--history", type=Path, help="where released segments go; without it they are deleted")
+    parser.add_argument("--sealed", type=Path, help="where sealed history stands, which counts as history too")
     parser.add_argument("--history-ms", type=int, default=7 * 24 * 3_600_000)
     parser.add_argument("--history-bytes", type=int, default=1 << 30)
     parser.add_argument("--disk-full", action="store_true", help="let history give way")
@@ -93,34 +87,6 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--parent", type=int, help="end when this process does, or when stdin closes")
     parser.add_argument("segments", type=Path, nargs="*")
     return parser.parse_args(arguments)
-
-
-def _end_with_parent(parent: int) -> None:
-    # A terminal's Ctrl-C reaches the whole process group; when to stop is the daemon's decision.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(_ORPHANED)
-    # Beside the signal, which not every system has: the parent holds the other end of stdin.
-    threading.Thread(target=_watch_stdin, name="parent", daemon=True).start()
-
-
-def _watch_stdin() -> None:
-    with suppress(OSError):
-        while os.read(0, 1024):
-            pass
-    os._exit(_ORPHANED)
-
-
-def _step_back() -> None:
-    """Leave the processor and the disk to the daemon, as far as the system lets us."""
-    with suppress(OSError):
-        os.nice(_NICE)
-    number = _IOPRIO_SET.get(platform.machine())
-    if number is not None:
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).syscall(number, _IOPRIO_WHO_PROCESS, 0, _IOPRIO_IDLE)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,11 @@ class BrokerDirectory:
         return self.path / "history" / "segments"
 
     @property
+    def sealed(self) -> Path:
+        """What these segments became: files of Parquet, by day. There is none before the first is sealed."""
+        return self.path / "history" / "sealed"
+
+    @property
     def reserve(self) -> Path:
         """Space for a full disk."""
         return self.path / "reserve"

@@ -25,6 +25,7 @@ from offsetd.journal.load import Loader
 from offsetd.journal.policy import WriterSettings
 from offsetd.journal.recovery import Recovered, recover
 from offsetd.journal.reserve import Reserve
+from offsetd.journal.sealed import list_sealed
 from offsetd.journal.segment import segment_name
 from offsetd.journal.syncer import Syncer
 from offsetd.journal.writer import JournalWriter
@@ -64,7 +65,10 @@ class Sizes:
     journal_segments: int
     checkpoint_bytes: int
     history_bytes: int
+    """Of segments and sealed files together."""
     history_segments: int
+    history_sealed_bytes: int
+    history_sealed_files: int
     oldest_sealed_ms: int | None
 
 
@@ -95,6 +99,7 @@ class JournalEngine:
             checkpoint=directory.checkpoint,
             cluster_id=cluster_id,
             history=directory.history if settings.history else None,
+            sealed_history=directory.sealed if settings.history else None,
             observed=observed,
             clock=clock,
             min_ratio=settings.cleanable_ratio,
@@ -189,7 +194,8 @@ class JournalEngine:
     def _open_checkpoint(self) -> Checkpoint:
         directory = self._directory
         path = directory.checkpoint
-        if not Checkpoint.exists(path) and not any(directory.journal.iterdir()) and not list_history(directory.history):
+        known = any(directory.journal.iterdir()) or list_history(directory.history) or list_sealed(directory.sealed)
+        if not Checkpoint.exists(path) and not known:
             return Checkpoint.create(path, cluster_id=self._cluster_id, made_by=f"offsetd {__version__}")
         # Where there was ever anything, a checkpoint that is gone is a loss and not a beginning.
         try:
@@ -265,13 +271,16 @@ class JournalEngine:
 
     def sizes(self) -> Sizes:
         """Look at the directory."""
-        journal, history = history_size(self._directory.journal), history_size(self._directory.history)
+        journal = history_size(self._directory.journal)
+        history = history_size(self._directory.history, self._directory.sealed)
         return Sizes(
             journal_bytes=journal.size_bytes,
             journal_segments=journal.segments,
             checkpoint_bytes=directory_bytes(self._directory.checkpoint),
-            history_bytes=history.size_bytes,
+            history_bytes=history.total_bytes,
             history_segments=history.segments,
+            history_sealed_bytes=history.sealed_bytes,
+            history_sealed_files=history.sealed_files,
             oldest_sealed_ms=self._compaction.oldest_sealed_ms,
         )
 

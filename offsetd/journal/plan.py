@@ -4,7 +4,7 @@ A start is tried on the journal as planned. Each place that it refuses is cut th
 always everything up to some batch, never a journal with a hole. Batches that the checkpoint holds are not missed.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -29,6 +29,7 @@ from offsetd.journal.history import list_history
 from offsetd.journal.marker import DURABLE, Marker, read_marker
 from offsetd.journal.planned import Cut, NewSegment, PlannedFiles
 from offsetd.journal.rebuild import Bridge, find_bridge
+from offsetd.journal.sealed import list_sealed
 from offsetd.journal.segment import Damage, encode_header, segment_name, segment_number, walk
 from offsetd.journal.survey import list_names, survey_segments
 from offsetd.journal.view import read_through, viewed
@@ -62,7 +63,7 @@ class Plan:
 
 def is_new(directory: BrokerDirectory) -> bool:
     """Return whether a start would take this for the directory of a new broker."""
-    used = PlannedFiles().list(directory.journal) or list_history(directory.history)
+    used = PlannedFiles().list(directory.journal) or list_history(directory.history) or list_sealed(directory.sealed)
     return not used and not Checkpoint.exists(directory.checkpoint)
 
 
@@ -132,7 +133,13 @@ def bridge_of(directory: BrokerDirectory, identity: Identity, after: Place) -> B
     """Look whether a broker's history leads from a place to its journal."""
     history = [segment.path for segment in list_history(directory.history)]
     journal = [directory.journal / listed.name for listed, _ in list_names(PlannedFiles(), directory.journal)]
-    return find_bridge(history, journal, cluster=identity.cluster, after=after)
+    bridge = find_bridge(history, journal, cluster=identity.cluster, after=after)
+    sealed = [file for file in list_sealed(directory.sealed) if file.last_number > after.number]
+    if bridge.obstacle is None or not sealed:
+        return bridge
+    numbers = f"{max(sealed[0].first_number, after.number + 1)} to {sealed[-1].last_number}"
+    hint = f"batches {numbers} were sealed as Parquet, and a checkpoint is made of segments only"
+    return replace(bridge, obstacle=f"{bridge.obstacle} ({hint})")
 
 
 class _Planner:

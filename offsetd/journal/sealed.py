@@ -1,7 +1,7 @@
 """The sealed files of history: what they are called, and which are there. What stands in them is `offsetd.history`'s.
 
-A file's name says exactly which batches it holds, and no two hold the same one. So the names alone answer up to where a
-segment has been sealed.
+A file's name says exactly which batches it holds, of one segment, a part of one, or several; no two files hold the same
+batch. So the names alone answer up to where a segment has been sealed.
 """
 
 import re
@@ -81,10 +81,12 @@ def _names(directory: Path) -> list[Path]:
 def sealed_through(files: Iterable[SealedFile], first_number: int) -> int:
     """Return the last batch that is sealed of the run that begins with this one; the one before it if none is.
 
-    A segment is sealed from its first batch on, so this is up to where a reader of both passes over a segment.
+    A segment is sealed from its first batch on, so this is up to where a reader of both passes over a segment. Whoever
+    lists segments first and sealed files after them misses nothing, because a segment goes only when its files are
+    there; a segment that is then gone has been sealed or taken away meanwhile.
     """
-    lasts = {file.first_number: file.last_number for file in files}
     number = first_number - 1
-    while number + 1 in lasts:
-        number = lasts[number + 1]
+    for file in sorted(files, key=lambda file: file.first_number):
+        if file.first_number <= number + 1 <= file.last_number:
+            number = file.last_number
     return number

@@ -16,6 +16,7 @@ from offsetd.journal.marker import DURABLE, Marker, read_marker
 from offsetd.journal.plan import bridge_of, is_new
 from offsetd.journal.planned import PlannedFiles
 from offsetd.journal.rebuild import Bridge
+from offsetd.journal.sealed import list_sealed
 from offsetd.journal.survey import Survey, survey_segments
 from offsetd.journal.view import read_through, viewed
 from offsetd.record import UnknownEntry, decode_entries
@@ -32,6 +33,7 @@ class Verification:
     # Whether history could make the checkpoint anew; asked also where that is not needed.
     bridge: Bridge
     history_segments: int
+    sealed_files: int
     new: bool = False
     # Where the checkpoint ends, unless it is refused or not there yet.
     place: Place | None = None
@@ -75,6 +77,7 @@ def verify(directory: BrokerDirectory, identity: Identity) -> Verification:
         marker_harmed=exists and durable is None,
         bridge=bridge_of(directory, identity, Place()),
         history_segments=len(list_history(directory.history)),
+        sealed_files=len(list_sealed(directory.sealed)),
         new=is_new(directory),
     )
     if not done.new:

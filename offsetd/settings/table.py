@@ -172,13 +172,19 @@ class Settings:
     log_cleaner_max_compaction_lag_ms: int = _setting("log.cleaner.max.compaction.lag.ms", 600_000,
         Integer(1, LONG_MS), "No sealed segment waits longer than this for compaction.", unit="ms", kafka=SAME)
     log_cleaner_backoff_ms: int = _setting("log.cleaner.backoff.ms", 15_000, Integer(1, LONG_MS),
-        "How long compaction rests when there was nothing to do or it failed.", unit="ms", kafka=SAME)
+        "How long compaction rests when there was nothing to do or it failed; sealing twice as long each time that it "
+        "fails again, up to an hour.", unit="ms", kafka=SAME)
     history_enabled: bool = _setting("history.enabled", True, Switch(),
         "Whether compacted segments are kept as history instead of deleted.")
     history_retention_ms: int = _setting("history.retention.ms", 604_800_000, Integer(0, LONG_MS),
         "How long history is kept.", unit="ms")
     history_retention_bytes: int = _setting("history.retention.bytes", 1_073_741_824, Integer(0, LONG_MS),
         "How much history is kept.", unit="bytes")
+    history_seal_enabled: bool = _setting("history.seal.enabled", False, Switch(),
+        "Whether history is sealed as Parquet, by a process of its own; needs pyarrow and numpy.")
+    history_seal_max_lag_ms: int = _setting("history.seal.max.lag.ms", 3_600_000, Integer(1, LONG_MS),
+        "No compacted segment waits longer than this to be sealed; what has gathered by then is sealed together.",
+        unit="ms")
     disk_reserve_bytes: int = _setting("disk.reserve.bytes", 67_108_864, Integer(0, LONG_MS),
         "Space set aside so that compaction can free more when the disk is full.", unit="bytes")
 
@@ -215,6 +221,11 @@ class Settings:
                 "group.max.session.timeout.ms",
                 f"is {self.group_max_session_timeout_ms}, want at least group.min.session.timeout.ms "
                 f"({self.group_min_session_timeout_ms}), or no member could ever join",
+            )
+        if self.history_seal_enabled and not self.history_enabled:
+            raise self._error(
+                "history.seal.enabled",
+                "is true, but history.enabled is false: there is no history to seal, so set both or neither",
             )
         if self.queued_max_bytes < self.socket_request_max_bytes:
             raise self._error(

@@ -8,6 +8,7 @@ import crc32c
 import msgpack
 import pytest
 
+from offsetd.history.columns import schema
 from offsetd.journal.batch import cluster_seed, encode_batch, frame_crc
 from offsetd.journal.checkpoint import Checkpoint, row_key
 from offsetd.journal.compact import compact
@@ -152,6 +153,19 @@ def test_the_checkpoint_s_keys_and_values_are_the_code_s(tmp_path: Path) -> None
     assert msgpack.unpackb(keys[row_key(0, "billing", "")]) == [["app", "/10.0.0.7", ""]]
     assert f"`{key.hex(' ')}`" in text
     assert f"`{keys[key].hex(' ')}`" in text
+
+
+def test_the_columns_of_sealed_history_are_the_code_s() -> None:
+    text = section("Sealed history")
+    columns = [(cells[0].strip("`"), cells[1]) for cells in tables(text)[0]]
+
+    assert columns == [(field.name, re.split(r"[<\[]", str(field.type))[0]) for field in schema()]
+    for kind in KNOWN:
+        assert f"{int(kind)} {kind.name.lower().replace('_', ' ')}" in text
+    (_, members) = text.split("| `members` | list |")
+    assert re.findall(r"`(\w+)`", members.splitlines()[0]) == [
+        field.name for field in schema().field("members").type.value_type
+    ]
 
 
 @pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:disk|log|history|journal)\.[a-z.]+)`", PAGE))))

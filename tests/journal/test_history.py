@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from offsetd.journal.history import HistorySegment, HistorySize, choose, list_history, newest_batch_ms, size, trim
+from offsetd.journal.history import HistorySegment, HistorySize, choose, list_history, newest_kept_ms, size, trim
 from offsetd.record import encode_opening
 from tests.segments import JournalFiles
 
@@ -70,8 +70,8 @@ def test_an_unreadable_segment_has_no_time(tmp_path: Path) -> None:
     path = tmp_path / "00000000000000000001.segment"
     path.write_bytes(b"nonsense")
 
-    assert newest_batch_ms(HistorySegment(path, 8)) is None
-    assert newest_batch_ms(HistorySegment(tmp_path / "gone", 8)) is None
+    assert newest_kept_ms(HistorySegment(path, 8)) is None
+    assert newest_kept_ms(HistorySegment(tmp_path / "gone", 8)) is None
 
 
 def test_no_directory_is_no_history(tmp_path: Path) -> None:
