@@ -224,9 +224,9 @@ def test_a_start_waits_for_a_compaction_that_is_ending(tmp_path: Path) -> None:
     _make(tmp_path / "checkpoint")
     held = _open(tmp_path / "checkpoint")
     timer = threading.Timer(0.15, held.close)
+    started = time.monotonic()
     timer.start()
     try:
-        started = time.monotonic()
         _open(tmp_path / "checkpoint", wait_s=20).close()
         assert time.monotonic() - started >= 0.1
     finally:
