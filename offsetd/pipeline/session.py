@@ -39,6 +39,8 @@ _DELTA_SETTINGS: Final = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
+#: Delta reads a table's log in fifty tasks unless told otherwise: on one machine that is mostly waiting.
+_LOCAL_DELTA_SETTINGS: Final = {"spark.databricks.delta.snapshotPartitions": "4"}
 
 
 class SparkMissing(Exception):
@@ -101,7 +103,9 @@ def make_session(
     if local:
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     wanted = [package.format(spark=pyspark.__version__) for package in packages]
-    chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if local else {}), **(_DELTA_SETTINGS if DELTA in packages else {})}
+    chosen = {**_SETTINGS, **(_LOCAL_SETTINGS if local else {})}
+    if DELTA in packages:
+        chosen |= {**_DELTA_SETTINGS, **(_LOCAL_DELTA_SETTINGS if local else {})}
     if wanted:
         chosen["spark.jars.packages"] = ",".join(wanted)
     builder = SparkSession.builder.appName(name).master(master)

@@ -13,11 +13,11 @@ from offsetd.pipeline.load.loader import load
 from offsetd.pipeline.load.observer import Observer
 from offsetd.pipeline.load.reconcile import Choice
 from offsetd.pipeline.load.refusal import BadRequest, LoadRefused
-from offsetd.pipeline.load.request import Request
+from offsetd.pipeline.load.request import Request, TableFormat
 from offsetd.pipeline.load.show import shown
 from offsetd.pipeline.load.upstream import Topics
 from offsetd.pipeline.load.value import ValueFormat, read_values
-from offsetd.pipeline.session import AVRO, DEFAULT_MASTER, KAFKA, SparkMissing, make_session
+from offsetd.pipeline.session import AVRO, DEFAULT_MASTER, DELTA, KAFKA, SparkMissing, make_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,6 +60,14 @@ def _pairs(_context: click.Context, _option: click.Parameter, texts: tuple[str, 
 @click.option("--pattern", metavar="REGEX", help="All topics whose whole name matches, instead of --topic.")
 @click.option("--out", metavar="DIR", help="The table: a directory of this machine.")
 @click.option("--into", metavar="DIR", help="A table without a group, instead of --group and --out.")
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice([item.value for item in TableFormat]),
+    default=TableFormat.PARQUET.value,
+    show_default=True,
+    help="What kind of table it is.",
+)
 @click.option(
     "--value-format",
     type=click.Choice([item.value for item in ValueFormat]),
@@ -112,6 +120,7 @@ def command(
     pattern: str | None,
     out: str | None,
     into: str | None,
+    table_format: str,
     value_format: str,
     schema_file: Path | None,
     from_time: int | None,
@@ -142,6 +151,7 @@ def command(
             out=table,
             upstream=upstream,
             offsets=offsets,
+            format=TableFormat(table_format),
             values=read_values(ValueFormat(value_format), schema_file),
             from_time_ms=from_time,
             records_max=max_records,
@@ -181,6 +191,8 @@ def _run(request: Request, observers: Sequence[Observer], master: str, settings:
     packages = [KAFKA]
     if request.values.format is ValueFormat.AVRO:
         packages.append(AVRO)
+    if request.format is TableFormat.DELTA:
+        packages.append(DELTA)
     sessions: list[SparkSession] = []
 
     def session() -> "SparkSession":

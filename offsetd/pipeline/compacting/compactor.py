@@ -21,8 +21,8 @@ from offsetd.pipeline.compacting.merge import compare, merge
 from offsetd.pipeline.compacting.readers import without_readers
 from offsetd.pipeline.load import manifest as manifests
 from offsetd.pipeline.load.manifest import DataFile, Manifest
-from offsetd.pipeline.load.refusal import LoadRefused
-from offsetd.pipeline.load.table import Table, sync, sync_tree
+from offsetd.pipeline.load.refusal import BadRequest, LoadRefused
+from offsetd.pipeline.load.table import Table, delta_directory, sync, sync_tree
 
 TARGET_BYTES: Final = 128 * 1024 * 1024
 _REPLACED: Final = re.compile(r"\d{6,}-(\d{8}T\d{6}Z)-[0-9a-f]+")
@@ -60,8 +60,14 @@ def compact(table: Table, wish: Wish) -> Iterator[Outcome]:
     """Fold every load that has small files, oldest first.
 
     Raises:
+        BadRequest: the table is one that Delta folds.
         LoadRefused: there is no table, or a load is not what its manifest says.
     """
+    if delta_directory(table.out).is_dir():
+        raise BadRequest(
+            f"{table.out} is a Delta table, and Delta folds its own files, over loads too, while others read: "
+            f"spark.sql('OPTIMIZE delta.`{table.out}`'). The next load begins where it should all the same."
+        )
     if not table.numbers():
         raise LoadRefused(f"{table.out} has no published load: is it the directory that was given to --out?")
     if not wish.dry_run:

@@ -9,12 +9,13 @@ from offsetd.client import BlockingClient, ClientError
 from offsetd.client.position import Committed, TopicPartition
 from offsetd.failpoint import failpoint
 from offsetd.pipeline.load import source
+from offsetd.pipeline.load.delta_sink import DeltaSink
 from offsetd.pipeline.load.manifest import Manifest
 from offsetd.pipeline.load.observer import Observer, Silent
 from offsetd.pipeline.load.plan import Logs, Plan, choose_starts, make_plan
 from offsetd.pipeline.load.reconcile import MARK, Reconciled, reconcile
 from offsetd.pipeline.load.refusal import BadRequest, LoadRefused, NotCommitted
-from offsetd.pipeline.load.request import Request
+from offsetd.pipeline.load.request import Request, TableFormat
 from offsetd.pipeline.load.sink import Draft, ParquetSink, Sink, Stored, quick_writes
 from offsetd.pipeline.load.steps import Steps
 from offsetd.pipeline.load.summary import Summary
@@ -48,10 +49,14 @@ class Loader:
         self.observer = observer
         self.started_at = datetime.now(UTC)
         self._session = session
-        self._sink: Sink = ParquetSink(request.out)
+        delta = request.format is TableFormat.DELTA
+        self._sink: Sink = DeltaSink(request.out, session) if delta else ParquetSink(request.out)
 
     def run(self) -> Summary:
         """Load what is new, and return what was done."""
+        if self.request.format is TableFormat.DELTA:
+            with self.steps.stage("start"):
+                self._session()  # the table's log is read by Spark
         with self.steps.stage("plan"):
             plan = self._plan()
         self.observer.planned(plan)

@@ -63,8 +63,12 @@ class Manifest:
     """What later versions or other tools wrote, kept as it is."""
 
 
-def encode(manifest: Manifest) -> str:
-    """Return the text of `_offsets.json`."""
+def encode(manifest: Manifest, *, indent: int | None = 1) -> str:
+    """Return the text of `_offsets.json`.
+
+    Args:
+        indent: for people; None where only programs read it.
+    """
     return json.dumps(
         {
             **manifest.facts,
@@ -81,7 +85,7 @@ def encode(manifest: Manifest) -> str:
             "skipped": [_encode_range(item) for item in manifest.skipped],
             "files": [{name: getattr(file, name) for name in DataFile.__slots__} for file in manifest.files],
         },
-        indent=1,
+        indent=indent,
     )
 
 

@@ -217,6 +217,6 @@ def _verification(page: Page, summary: Summary) -> None:
             "given up are not loaded, and the markers of transactions take offsets of their own.",
         )
     page.text(
-        f"{summary.files:,} files, {in_bytes(summary.bytes)}. Each is named in _offsets.json beside the data, with its "
-        "partition, rows, and first and last offset."
+        f"{summary.files:,} files, {in_bytes(summary.bytes)}. Each is named beside the data (in _offsets.json, or in "
+        "the log of a Delta table), with its partition, rows, and first and last offset."
     )

@@ -1,11 +1,19 @@
 """What is asked of a load."""
 
 from dataclasses import dataclass, field
+from enum import Enum
 
 from offsetd.pipeline.load.reconcile import Choice
 from offsetd.pipeline.load.refusal import BadRequest
 from offsetd.pipeline.load.upstream import Topics
 from offsetd.pipeline.load.value import Values
+
+
+class TableFormat(Enum):
+    """What kind of table a load goes to."""
+
+    PARQUET = "parquet"
+    DELTA = "delta"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +28,7 @@ class Request:
     """Bootstrap of the Kafka cluster that has the records."""
     offsets: str = "127.0.0.1:9092"
     """Bootstrap of the offsetd that has the group."""
+    format: TableFormat = TableFormat.PARQUET
     values: Values = field(default_factory=Values)
     from_time_ms: int | None = None
     records_max: int | None = None

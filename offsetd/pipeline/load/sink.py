@@ -10,8 +10,9 @@ from offsetd.failpoint import failpoint
 from offsetd.pipeline.load.footers import read_files
 from offsetd.pipeline.load.manifest import DataFile, Manifest
 from offsetd.pipeline.load.plan import Check, Plan
+from offsetd.pipeline.load.refusal import BadRequest
 from offsetd.pipeline.load.steps import Steps
-from offsetd.pipeline.load.table import Table
+from offsetd.pipeline.load.table import Table, delta_directory
 from offsetd.pipeline.load.verify import verify
 from offsetd.pipeline.load.watch import watching
 
@@ -36,9 +37,9 @@ class Draft:
 
     def manifest(
         self,
-        rows: Mapping[TopicPartition, int] | None = None,
-        checks: Mapping[str, Check] | None = None,
-        files: tuple[DataFile, ...] = (),
+        rows: Mapping[TopicPartition, int],
+        checks: Mapping[str, Check],
+        files: tuple[DataFile, ...],
     ) -> Manifest:
         """Return the manifest."""
         return Manifest(
@@ -48,9 +49,9 @@ class Draft:
             created_at=self.created_at,
             value_format=self.value_format,
             ranges=self.plan.ranges,
-            rows=rows or {},
+            rows=rows,
             positions=self.plan.positions,
-            checks=checks or {},
+            checks=checks,
             files=files,
             skipped=self.plan.skipped,
             supersedes=self.plan.supersedes,
@@ -96,7 +97,13 @@ class ParquetSink:
         self.table = Table(out)
 
     def newest(self) -> Manifest | None:
-        """Return the newest load."""
+        """Return the newest load.
+
+        Raises:
+            BadRequest: the table is of another kind.
+        """
+        if delta_directory(self.table.out).is_dir():
+            raise BadRequest(f"{self.table.out} is a Delta table: say --format delta, or choose another --out.")
         return self.table.newest()
 
     def live(self) -> list[Manifest]:
@@ -114,26 +121,41 @@ class ParquetSink:
     def store(self, frame: "DataFrame | None", draft: Draft, steps: Steps) -> Stored:
         """Write to staging, hold the files against the plan, and publish them by one rename."""
         with self.table.stage(draft.plan.number) as stage:
-            if frame is not None:
-                with (
-                    steps.stage("write", draft.plan.records),
-                    watching(frame.sparkSession, steps.observer.progressed, stage),
-                ):
-                    _write(frame, stage, draft)
-            failpoint("load_written")
-            with steps.stage("verify"):
-                files = read_files(stage)
-                verified = verify(draft.plan, files, exact=draft.exact)
+            manifest = write_verified(frame, stage, draft, steps)
             with steps.stage("publish"):
-                self.table.publish(stage, draft.manifest(verified.rows, verified.checks, files))
+                self.table.publish(stage, manifest)
                 self.table.settle()
-        return Stored(
-            rows=verified.rows,
-            checks=verified.checks,
-            files=len(files),
-            bytes=sum(file.bytes for file in files),
-            unparsed=sum(file.unparsed for file in files),
-        )
+        return stored(manifest)
+
+
+def write_verified(frame: "DataFrame | None", stage: Path, draft: Draft, steps: Steps) -> Manifest:
+    """Write to staging, hold the files against the plan, and return the manifest of what was found.
+
+    Raises:
+        NotVerified: what was written is not what was planned.
+    """
+    if frame is not None:
+        with (
+            steps.stage("write", draft.plan.records),
+            watching(frame.sparkSession, steps.observer.progressed, stage),
+        ):
+            _write(frame, stage, draft)
+    failpoint("load_written")
+    with steps.stage("verify"):
+        files = read_files(stage)
+        verified = verify(draft.plan, files, exact=draft.exact)
+    return draft.manifest(verified.rows, verified.checks, files)
+
+
+def stored(manifest: Manifest) -> Stored:
+    """Return what a published load has put into the table."""
+    return Stored(
+        rows=manifest.rows,
+        checks=manifest.checks,
+        files=len(manifest.files),
+        bytes=sum(file.bytes for file in manifest.files),
+        unparsed=sum(file.unparsed for file in manifest.files),
+    )
 
 
 def _write(frame: "DataFrame", stage: Path, draft: Draft) -> None:

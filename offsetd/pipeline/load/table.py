@@ -149,12 +149,12 @@ class Table:
             # The rename alone would let a slow loader take a number whose load was replaced and moved away since.
             newest = max(self.numbers(), default=0)
             if newest != manifest.number - 1:
-                raise _outrun(manifest.number, newest)
+                raise outrun(manifest.number, newest)
             try:
                 stage.rename(target)
             except OSError as error:
                 if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise _outrun(manifest.number, manifest.number) from error
+                    raise outrun(manifest.number, manifest.number) from error
                 raise
             failpoint("load_renamed")
             sync(self.out)
@@ -178,11 +178,17 @@ class Table:
         return waiting
 
 
-def _outrun(number: int, newest: int) -> Outrun:
+def outrun(number: int, newest: int) -> Outrun:
+    """Return what to raise when another loader has published since a load was planned."""
     return Outrun(
         f"another loader was first: load {newest} stands in the table, and this one would have been load {number}. "
         "What this one wrote was thrown away; run again to go on behind the other."
     )
+
+
+def delta_directory(out: Path) -> Path:
+    """Return where a Delta table has its log; a directory without one is no Delta table."""
+    return out / "_delta_log"
 
 
 def sync_tree(directory: Path) -> None:
