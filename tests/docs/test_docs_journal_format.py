@@ -160,7 +160,7 @@ def test_the_columns_of_sealed_history_are_the_code_s() -> None:
     columns = [(cells[0].strip("`"), cells[1]) for cells in tables(text)[0]]
 
     assert columns == [(field.name, re.split(r"[<\[]", str(field.type))[0]) for field in schema()]
-    for kind in KNOWN:
+    for kind in map(Kind, KNOWN):
         assert f"{int(kind)} {kind.name.lower().replace('_', ' ')}" in text
     (_, members) = text.split("| `members` | list |")
     assert re.findall(r"`(\w+)`", members.splitlines()[0]) == [
