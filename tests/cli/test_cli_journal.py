@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 from offsetd.cli import commands, journal
 from offsetd.journal.directory import DirectoryLock
 from offsetd.journal.dump import Wanted
+from offsetd.journal.sealed import sealed_path
 from offsetd.journal.segment import segment_name
 from tests.directories import SLOTS, DataDirectory, commit, flip_byte, position_of
 from tests.fakes.daemon import Daemon, running
@@ -185,6 +187,22 @@ def test_only_the_owner_repairs(data: DataDirectory, monkeypatch: pytest.MonkeyP
     assert refused.exit_code == 1
     assert f"belongs to the user {owner}, and this is user {owner + 1}" in refused.stderr
     assert data.content() == before
+
+
+def test_of_sealed_history_no_checkpoint_is_made_and_both_say_so(data: DataDirectory) -> None:
+    (data.broker.history / segment_name(1)).unlink()
+    path = sealed_path(data.broker.sealed, date(2026, 3, 1), 1, 3)
+    path.parent.mkdir(parents=True)
+    path.touch()
+
+    verified = run("verify", data=data.path)
+    shutil.rmtree(data.broker.checkpoint)
+    repaired = run("repair", data=data.path)
+
+    assert (verified.exit_code, repaired.exit_code) == (0, 1)
+    assert "history: 0 segments and 1 sealed file; the checkpoint could not be made anew from it: " in verified.stdout
+    for said in (verified.stdout, repaired.stderr):
+        assert "batches 1 to 3 were sealed as Parquet, and a checkpoint is made of segments only" in said
 
 
 def test_what_cannot_be_repaired_is_said_in_one_sentence_with_what_to_do(data: DataDirectory) -> None:

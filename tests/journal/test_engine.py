@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from offsetd.coordinator.slot import slot_of
 from offsetd.journal.checkpoint import Checkpoint, CheckpointRefused
 from offsetd.journal.engine import EngineSettings
 from offsetd.journal.examine import JournalRefused
+from offsetd.journal.sealed import sealed_path
 from offsetd.journal.segment import load_header
 from offsetd.journal.syncer import SyncerGone
 from tests.fakes.engine import EngineLife, commit_entry
@@ -275,7 +277,15 @@ def _lose_everything_but_history(first: EngineLife) -> None:
     shutil.rmtree(first.directory.journal)
 
 
-@pytest.mark.parametrize("lose", [_lose_checkpoint, _lose_everything_but_history])
+def _lose_everything_but_sealed_history(first: EngineLife) -> None:
+    _lose_everything_but_history(first)
+    shutil.rmtree(first.directory.history)
+    path = sealed_path(first.directory.sealed, date(2026, 3, 1), 1, 9)
+    path.parent.mkdir(parents=True)
+    path.touch()
+
+
+@pytest.mark.parametrize("lose", [_lose_checkpoint, _lose_everything_but_history, _lose_everything_but_sealed_history])
 async def test_a_lost_checkpoint_is_no_new_beginning(tmp_path: Path, lose: Callable[[EngineLife], None]) -> None:
     async with life(tmp_path / "data") as first:
         for number in range(20):

@@ -90,6 +90,11 @@ def test_the_memory_budget_holds_the_largest_request() -> None:
         Settings.defaults(queued_max_bytes=1024)
 
 
+def test_history_that_is_not_kept_cannot_be_sealed() -> None:
+    with pytest.raises(ConfigError, match=r"^history\.seal\.enabled .* there is no history to seal"):
+        Settings.defaults(history_seal_enabled=True, history_enabled=False)
+
+
 def test_the_first_matching_override_decides_the_retention() -> None:
     settings = Settings.defaults(
         offsets_retention_minutes=10,
