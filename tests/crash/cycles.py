@@ -33,13 +33,16 @@ class Cycles:
 
     directory: Path
     random: Random
+    settings: dict[str, object] = field(default_factory=dict)
     record: Record = field(default_factory=Record)
     ends: Counter[str] = field(default_factory=Counter)
     # How the compactions of all lives went: done, or ended by a failpoint.
     compactions: Counter[str] = field(default_factory=Counter)
+    # The same of what seals history.
+    sealings: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.daemon = Daemon(self.directory, SETTINGS)
+        self.daemon = Daemon(self.directory, {**SETTINGS, **self.settings})
 
     async def run(
         self,
@@ -80,6 +83,10 @@ class Cycles:
             for event in self.daemon.events("compaction_failed"):
                 assert event["exit_code"] == FAILPOINT_EXIT_CODE, event
                 self.compactions["ended"] += 1
+            self.sealings["done"] += len(self.daemon.events("sealing_done"))
+            for event in self.daemon.events("sealing_failed"):
+                assert event["exit_code"] == FAILPOINT_EXIT_CODE, event
+                self.sealings["ended"] += 1
         finally:
             for load in loads:
                 load.cancel()

@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from offsetd.journal.checkpoint import Checkpoint
 from offsetd.journal.load import Loader
+from offsetd.journal.sealed import sealed_path
 from offsetd.journal.segment import read_batches
 from tests.histories import (
     SLOTS,
@@ -243,6 +245,23 @@ def test_history_gives_way_on_a_full_disk(tmp_path: Path) -> None:
     assert json.loads(ended.stdout)["history_segments_removed"] == 2
     assert broker.names(broker.history) == names[2:]
     broker.check()
+
+
+def test_on_a_full_disk_sealed_history_gives_way_before_segments_do(tmp_path: Path) -> None:
+    broker = Broker(tmp_path)
+    keep = ("--history", str(broker.history), "--sealed", str(tmp_path / "sealed"))
+    assert broker.run(*keep).returncode == 0
+    size = sum(path.stat().st_size for path in broker.history.iterdir())
+    path = sealed_path(tmp_path / "sealed", date(2026, 3, 1), 1, 1)
+    path.parent.mkdir(parents=True)
+    path.write_bytes(bytes(size))
+
+    ended = broker.run(*keep, "--disk-full", segments=[])
+
+    told = json.loads(ended.stdout)
+    assert (told["history_files_removed"], told["history_segments_removed"]) == (1, 0)
+    assert told["history_bytes_removed"] == size
+    assert len(broker.names(broker.history)) == 4
 
 
 def test_history_is_trimmed_by_the_logs_own_time(tmp_path: Path) -> None:
