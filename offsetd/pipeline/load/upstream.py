@@ -1,6 +1,7 @@
 """What the data cluster knows of topics: partitions, where logs start and end, offsets of a time, what is compacted."""
 
 import asyncio
+import logging
 import re
 from collections.abc import Collection, Coroutine, Iterable
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ def _run(bootstrap: str, work: Coroutine[Any, Any, T]) -> T:
         async with asyncio.timeout(_TIMEOUT_SECONDS):
             return await work
 
+    # What it has to say reaches us as exceptions; without a handler it would say it on standard error too.
+    logging.getLogger("aiokafka").addHandler(logging.NullHandler())
     try:
         return asyncio.run(bounded())
     except (KafkaError, OSError, TimeoutError) as error:

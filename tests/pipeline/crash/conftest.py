@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from offsetd.bench.kafka import KafkaProcess
+from offsetd.pipeline.load.request import TableFormat
 from offsetd.pipeline.session import missing
 from tests.fakes.daemon import Daemon, running
 from tests.pipeline.crash.loads import Loads, loading
@@ -45,6 +46,13 @@ def daemon(tmp_path: Path) -> Iterator[Daemon]:
 def loads(tmp_path: Path, make_topic: MakeTopic, daemon: Daemon) -> Iterator[Loads]:
     """Loads of a small topic of three partitions, on this machine."""
     with loading(tmp_path, make_topic(partitions=3), daemon) as loads:
+        yield loads
+
+
+@pytest.fixture
+def delta_loads(tmp_path: Path, make_topic: MakeTopic, daemon: Daemon) -> Iterator[Loads]:
+    """The same into a Delta table."""
+    with loading(tmp_path, make_topic(partitions=3), daemon, kind=TableFormat.DELTA) as loads:
         yield loads
 
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from offsetd.pipeline.load.request import TableFormat
 from tests.fakes.daemon import Daemon
 from tests.pipeline.crash.processes import WAIT_SECONDS, children, kill, kill_group, wait_until, writes_below
-from tests.pipeline.crash.records import LoadedTable, ProducedTopic
+from tests.pipeline.crash.records import LoadedDelta, LoadedTable, ProducedTopic
 
 FAILPOINT_EXIT_CODE: Final = 86
 #: Small heaps; and row groups of few rows, so that a file has bytes on the disk while it is still being written.
@@ -117,6 +118,7 @@ class Loads:
     topic: ProducedTopic
     daemon: Daemon
     master: str = "local[2]"
+    format: TableFormat = TableFormat.PARQUET
     settings: dict[str, str] = field(default_factory=dict)
     out: Path = field(init=False)
     _runs: list[LoadRun] = field(default_factory=list)
@@ -132,13 +134,15 @@ class Loads:
     @property
     def table(self) -> LoadedTable:
         """The table as it is now."""
-        return LoadedTable(self.out, self.topic)
+        kind = LoadedDelta if self.format is TableFormat.DELTA else LoadedTable
+        return kind(self.out, self.topic)
 
     def start(self, failpoints: str = "", *arguments: str) -> LoadRun:
         """Start a run and wait for nothing."""
         command = [sys.executable, "-m", "offsetd", "pipeline", "load", "--topic", self.topic.name, "--out"]
         command += [str(self.out), "--group", self.group, "--upstream", self.topic.bootstrap]
         command += ["--offsets", self.daemon.address, "--master", self.master, *arguments]
+        command += ["--format", self.format.value]
         for key, value in {**_SETTINGS, **self.settings}.items():
             command += ["--spark-conf", f"{key}={value}"]
         run = LoadRun(command, self.directory / f"run-{len(self._runs)}.log", failpoints)
@@ -168,9 +172,15 @@ class Loads:
 
 
 @contextmanager
-def loading(directory: Path, topic: ProducedTopic, daemon: Daemon, master: str = "local[2]") -> Iterator[Loads]:
+def loading(
+    directory: Path,
+    topic: ProducedTopic,
+    daemon: Daemon,
+    master: str = "local[2]",
+    kind: TableFormat = TableFormat.PARQUET,
+) -> Iterator[Loads]:
     """Give runs for the length of a block; no process outlives it."""
-    loads = Loads(directory, topic, daemon, master)
+    loads = Loads(directory, topic, daemon, master, kind)
     try:
         yield loads
     finally:

@@ -143,18 +143,49 @@ class LoadedTable:
         assert (mark, own <= int(number) <= numbers[-1]) == ("load", True), f"{key} is marked {found.metadata!r}"
 
     def _ranges(self, number: int) -> set[tuple[str, int]]:
-        manifest = json.loads((self.out / f"load={number:06d}" / "_offsets.json").read_text())
-        return {(item["topic"], item["partition"]) for item in manifest["ranges"]}
+        return {(item["topic"], item["partition"]) for item in self._manifest(number)["ranges"]}
+
+    def _manifest(self, number: int) -> dict[str, Any]:
+        return dict(json.loads((self.out / f"load={number:06d}" / "_offsets.json").read_text()))
 
     def _rows(self) -> Iterator[dict[str, Any]]:
         from pyarrow import parquet  # noqa: PLC0415
 
-        for path in sorted(self.out.glob("load=*/**/*.parquet")):
+        for path in self._files():
             assert f"topic={self.topic.name}" in path.parts
             yield from parquet.ParquetFile(path).read().to_pylist()
+
+    def _files(self) -> list[Path]:
+        return sorted(self.out.glob("load=*/**/*.parquet"))
 
     def _plain_count(self) -> int:
         from pyarrow import dataset  # noqa: PLC0415
 
         count: int = dataset.dataset(self.out, format="parquet", partitioning="hive").count_rows()
         return count
+
+
+class LoadedDelta(LoadedTable):
+    """A Delta table, read by its log as Delta's protocol says, action by action from the first commit on."""
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the committed loads."""
+        return sorted(txn["version"] for txn in self._actions("txn") if txn["appId"] == "offsetd.load")
+
+    def _manifest(self, number: int) -> dict[str, Any]:
+        texts = [domain["configuration"] for domain in self._actions("domainMetadata")]
+        return next(found for found in map(json.loads, texts) if found["load"] == number)
+
+    def _files(self) -> list[Path]:
+        removed = {file["path"] for file in self._actions("remove")}
+        return [self.out / file["path"] for file in self._actions("add") if file["path"] not in removed]
+
+    def _plain_count(self) -> int:
+        return sum(json.loads(file["stats"])["numRecords"] for file in self._actions("add"))
+
+    def _actions(self, kind: str) -> Iterator[dict[str, Any]]:
+        for commit in sorted(self.out.glob("_delta_log/*.json")):
+            for line in commit.read_text().splitlines():
+                action = json.loads(line)
+                if kind in action:
+                    yield action[kind]

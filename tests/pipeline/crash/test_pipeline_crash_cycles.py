@@ -11,16 +11,22 @@ from random import Random
 import pytest
 
 from tests.pipeline.crash.loads import FAILPOINT_EXIT_CODE, Loads
-from tests.pipeline.crash.windows import AFTER_PUBLISHING, BEFORE_PUBLISHING, asked_for, cycles, seed
+from tests.pipeline.crash.windows import AFTER_DELTA, AFTER_PUBLISHING, BEFORE_PUBLISHING, asked_for, cycles, seed
 
 pytestmark = pytest.mark.crash
 
 _KILLED = "killed while writing"
-_ENDS = (*BEFORE_PUBLISHING, *AFTER_PUBLISHING, "load_repaired", _KILLED, "none")
+_OTHERS = ("load_repaired", _KILLED, "none")
 
 
 @asked_for
-def test_random_ends_in_a_row_neither_lose_nor_repeat(loads: Loads) -> None:
+@pytest.mark.parametrize(
+    ("kind", "after"), [("loads", AFTER_PUBLISHING), ("delta_loads", AFTER_DELTA)], ids=["Parquet", "Delta"]
+)
+def test_random_ends_in_a_row_neither_lose_nor_repeat(
+    kind: str, after: tuple[str, ...], request: pytest.FixtureRequest
+) -> None:
+    loads: Loads = request.getfixturevalue(kind)
     drawn = seed()
     print(f"seed {drawn}")
     random = Random(drawn)
@@ -29,7 +35,7 @@ def test_random_ends_in_a_row_neither_lose_nor_repeat(loads: Loads) -> None:
     for _ in range(cycles()):
         loads.topic.produce(*(random.choice((0, random.randint(1, 5), random.randint(100, 3000))) for _ in range(3)))
         before = loads.table.numbers()
-        wanted = random.choice(_ENDS)
+        wanted = random.choice((*BEFORE_PUBLISHING, *after, *_OTHERS))
 
         ends[_end(loads, wanted)] += 1
 

@@ -8,6 +8,8 @@ import pytest
 #: Where the driver may end before anything is published, and after that.
 BEFORE_PUBLISHING: Final = ("load_planned", "load_writing", "load_written", "load_manifested")
 AFTER_PUBLISHING: Final = ("load_renamed", "load_published", "load_committed")
+#: Of a Delta table, which is published by a commit of its log instead of a rename.
+AFTER_DELTA: Final = ("load_published", "load_committed")
 
 _CYCLES: Final = "OFFSETD_PIPELINE_CRASH_CYCLES"
 _SEED: Final = "OFFSETD_PIPELINE_CRASH_SEED"

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from offsetd.client import Committed
+from offsetd.client import Committed, TopicPartition
 from offsetd.failpoint import arm
 from offsetd.pipeline.compacting.compactor import Wish, compact
 from offsetd.pipeline.load.observer import Silent
@@ -36,7 +36,7 @@ class Delta:
         return sorted((row[0], row[1], row[2]) for row in frame.select("topic", "partition", "offset").collect())
 
     def sql(self, statement: str) -> list[Any]:
-        return self.cluster.spark.sql(statement.format(table=f"delta.`{self.cluster.out}`")).collect()
+        return list(self.cluster.spark.sql(statement.format(table=f"delta.`{self.cluster.out}`")).collect())
 
 
 def test_data_and_positions_are_one_commit_and_news_follow(cluster: Cluster) -> None:
@@ -83,7 +83,7 @@ def test_positions_outlive_the_commits_that_brought_them(cluster: Cluster) -> No
     delta.load()
 
     assert delta.rows() == cluster.expected(p0=33, p1=21)
-    assert cluster.committed()[(cluster.topic, 0)] == Committed(33, "load:3")
+    assert cluster.committed()[TopicPartition(cluster.topic, 0)] == Committed(33, "load:3")
 
 
 class Overtaken(Silent):
@@ -108,21 +108,22 @@ def test_of_two_loaders_one_commits_and_the_other_is_refused(cluster: Cluster) -
     assert len(list(cluster.out.glob("load-*"))) == 1, "what the loser wrote was not thrown away"
 
 
-def test_a_commit_that_offsetd_was_not_told_of_is_told_by_the_next_run(cluster: Cluster) -> None:
+def test_an_end_before_the_commit_leaves_nothing_and_one_after_it_is_told_by_the_next_run(cluster: Cluster) -> None:
     delta = Delta(cluster, 30, 20)
-    arm("load_published=error:EIO")
-    try:
-        with pytest.raises(OSError, match="load_published"):
-            delta.load()
-    finally:
-        arm("")
-    assert cluster.committed() == {}
-    assert delta.rows() == cluster.expected(p0=30, p1=20)
+    for place, ends in (("load_manifested", {}), ("load_published", {"p0": 30, "p1": 20})):
+        arm(f"{place}=error:EIO")
+        try:
+            with pytest.raises(OSError, match=place):
+                delta.load()
+        finally:
+            arm("")
+        assert cluster.committed() == {}
+        assert delta.rows() == cluster.expected(**ends)
 
     again = delta.load()
 
     assert again.total_rows == 0
-    assert cluster.committed()[(cluster.topic, 0)] == Committed(30, "load:1")
+    assert cluster.committed()[TopicPartition(cluster.topic, 0)] == Committed(30, "load:1")
 
 
 def test_a_reload_replaces_loads_in_one_commit_unless_optimize_has_joined_them_with_others(cluster: Cluster) -> None:
