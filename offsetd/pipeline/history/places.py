@@ -73,4 +73,4 @@ def _of_broker(directory: Path, brokers: list[int], broker_id: int | None) -> Pl
 
 
 def _below(broker: BrokerDirectory) -> Places:
-    return Places(broker.journal, broker.history, broker.history.parent / "sealed")
+    return Places(broker.journal, broker.history, broker.sealed)

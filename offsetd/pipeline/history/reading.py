@@ -4,8 +4,9 @@ A batch is in the journal, in a released segment or in a sealed file, and moves 
 for it in one place after it has left that one finds it in a later one, unless retention has taken it.
 """
 
+import gc
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -51,8 +52,22 @@ def read(wanted: Wanted) -> Iterator[pa.RecordBatch]:
         Damage: a segment cannot be read.
         NewerFormat, UnknownEntry: a newer offsetd wrote it.
     """
-    for batch in _read(wanted.places, wanted.span, strict=wanted.fail_on_data_loss):
-        yield _shown(batch, wanted.columns)
+    with _without_collector():
+        for batch in _read(wanted.places, wanted.span, strict=wanted.fail_on_data_loss):
+            yield _shown(batch, wanted.columns)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the collector of cycles away from a task's process: decoding makes millions of tuples, and no cycle."""
+    if not gc.isenabled():
+        yield
+        return
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def _read(places: Places, span: Span, *, strict: bool) -> Iterator[pa.RecordBatch]:
