@@ -12,6 +12,7 @@ from urllib.error import URLError
 from offsetd.client.position import TopicPartition
 from offsetd.pipeline.load.audience import Unwritten
 from offsetd.pipeline.load.plan import Plan
+from offsetd.pipeline.load.refusal import BadRequest
 from offsetd.pipeline.load.report import replace_text
 from offsetd.pipeline.load.summary import Summary
 
@@ -46,10 +47,10 @@ class MetricsFile:
         """Make it.
 
         Raises:
-            ValueError: the collector would not read a file of that name.
+            BadRequest: the collector would not read a file of that name.
         """
         if path.suffix != ".prom":
-            raise ValueError(f"{path}: the textfile collector reads only files that end in .prom")
+            raise BadRequest(f"--metrics-file {path}: the textfile collector reads only files that end in .prom.")
         self._path = path
 
     def planned(self, plan: Plan) -> None:

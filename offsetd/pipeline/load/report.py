@@ -104,7 +104,8 @@ def _result(page: Page, summary: Summary, notes: list[str]) -> None:
     page.figures(
         [
             ("records", summary.total_rows),
-            ("rate", per_second(summary.total_rows, summary.seconds)),
+            ("rate while writing", per_second(summary.total_rows, summary.write_seconds)),
+            ("rate in all", per_second(summary.total_rows, summary.seconds)),
             ("time", in_seconds(summary.seconds)),
             ("partitions", len(summary.plan.ranges)),
             ("files", summary.files),
@@ -169,8 +170,8 @@ def _lag(page: Page, summary: Summary) -> None:
         return
     page.plot(
         stacked(
-            {str(key): (float(after), float(max(before - after, 0))) for key, before, after in lags},
-            ("lag after", "caught up"),
+            {str(key): (float(max(before - after, 0)), float(after)) for key, before, after in lags},
+            ("caught up", "lag after"),
             x="records",
         )
     )

@@ -47,6 +47,6 @@ class Summary:
         return sum(seconds for _, seconds in self.stages)
 
     @property
-    def records_per_second(self) -> float:
-        """Rows per second over all stages; 0 when there was nothing to do."""
-        return self.total_rows / self.seconds if self.seconds else 0.0
+    def write_seconds(self) -> float:
+        """How long Spark read and wrote; 0 when there was nothing to write."""
+        return dict(self.stages).get("write", 0.0)

@@ -54,8 +54,8 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
         ("records", f"{summary.total_rows:,}"),
         ("files", f"{summary.files:,}"),
         ("bytes", in_bytes(summary.bytes)),
-        ("time", in_seconds(summary.seconds)),
-        ("rate", per_second(summary.total_rows, summary.seconds)),
+        ("time", _time(summary)),
+        ("rate", _rate(summary)),
         ("lag before", f"{sum(summary.lag_before.values()):,}"),
         ("lag after", f"{sum(summary.lag_after.values()):,}"),
         ("offsetd", commit_words(summary)),
@@ -65,6 +65,19 @@ def summary_rows(summary: Summary) -> list[tuple[str, str]]:
     if summary.unparsed:
         reading.insert(1, ("values kept as they came", f"{summary.unparsed:,}"))
     return reading
+
+
+def _time(summary: Summary) -> str:
+    start = dict(summary.stages).get("start", 0.0)
+    return in_seconds(summary.seconds) + (f", of it {in_seconds(start)} for Spark to start" if start >= 1 else "")
+
+
+def _rate(summary: Summary) -> str:
+    """Return the rate of all, and of the writing alone: a small load is mostly the start of Spark."""
+    in_all = per_second(summary.total_rows, summary.seconds)
+    if not summary.write_seconds:
+        return in_all
+    return f"{per_second(summary.total_rows, summary.write_seconds)} while writing, {in_all} in all"
 
 
 def commit_words(summary: Summary) -> str:

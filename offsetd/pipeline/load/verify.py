@@ -42,8 +42,17 @@ def verify(plan: Plan, files: Iterable[DataFile], *, exact: bool = False) -> Ver
     rows = {item.key: sum(file.rows for file in found[item.key]) for item in plan.ranges}
     for item in plan.ranges:
         faults += _faults(item, sorted(found[item.key], key=lambda file: file.first))
-        if exact and rows[item.key] < item.records:
-            faults.append(f"{item.key}: {item.records - rows[item.key]} of {item.records} offsets brought no row")
+    holes = [
+        f"{item.key}: {item.records - rows[item.key]} of {item.records} offsets brought no row"
+        for item in plan.ranges
+        if rows[item.key] < item.records
+    ]
+    if exact and holes and not faults:
+        raise NotVerified(
+            "some offsets brought no row, and --exact wants one of each. Nothing was published. If the topic is "
+            "compacted or has transactions that is as it should be: load it without --exact.",
+            holes,
+        )
     if faults:
         raise NotVerified(
             f"what was written is not load {plan.number} as planned. Nothing was published; run again.", faults

@@ -50,21 +50,26 @@ class _Watcher(threading.Thread):
         self.failure: OSError | None = None
 
     def run(self) -> None:
-        from py4j.protocol import Py4JError  # noqa: PLC0415
-
         while not self._ended.wait(_LOOK_SECONDS):
             if not self._passed and self._stage is not None and _has_data(self._stage):
                 try:
                     self.pass_failpoint()
                 except OSError as failure:
                     self.failure = failure
-            # A JVM that is gone is noticed by whoever waits for its job.
-            with suppress(Py4JError):
-                self._progressed(self._records())
+            self._tell()
 
     def stop(self) -> None:
         self._ended.set()
         self.join()
+        # Between the last look and the end most of a small load is written.
+        self._tell()
+
+    def _tell(self) -> None:
+        from py4j.protocol import Py4JError  # noqa: PLC0415
+
+        # A JVM that is gone is noticed by whoever waits for its job.
+        with suppress(Py4JError):
+            self._progressed(self._records())
 
     def pass_failpoint(self) -> None:
         if not self._passed:

@@ -10,6 +10,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from offsetd.pipeline.load.audience import Unwritten
 from offsetd.pipeline.load.metrics import METRICS, MetricsFile, MetricsPush
+from offsetd.pipeline.load.refusal import BadRequest
 from tests.pipeline.show.loads import plan, summary
 
 
@@ -57,7 +58,7 @@ def test_what_offsetd_does_not_know_shows_as_committed_minus_published(tmp_path:
 
 
 def test_a_name_that_the_collector_would_not_read_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"\.prom"):
+    with pytest.raises(BadRequest, match=r"\.prom"):
         MetricsFile(Path("load.txt"))
 
 

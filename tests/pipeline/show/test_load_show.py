@@ -28,7 +28,7 @@ offsets without a record  5
 files                     2
 bytes                     1.5 KiB
 time                      5.00 s
-rate                      507/s
+rate                      634/s while writing, 507/s in all
 lag before                2,540
 lag after                 12
 offsetd                   committed, load:7"""
