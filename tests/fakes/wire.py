@@ -109,10 +109,11 @@ class RawClient:
                 await self.writer.wait_closed()
 
     def reset(self) -> None:
-        """Drop the connection with RST, as a machine that lost its state does."""
-        sock = cast("socket.socket", self.writer.get_extra_info("socket"))
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.writer.transport.abort()
+        """Drop the connection with RST, as a machine that lost its state does; nothing if the peer was quicker."""
+        sock = cast("socket.socket | None", self.writer.get_extra_info("socket"))
+        if sock is not None and sock.fileno() >= 0:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.writer.transport.abort()
 
 
 Offsets = Mapping[tuple[str, int], int]
