@@ -184,7 +184,8 @@ def _finish_curves(axes: Any, curves: Mapping[str, Points], *, x: str, y: str, m
     elif any(curves.values()):
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter  # noqa: PLC0415
 
-        locator = AutoDateLocator(maxticks=8)
+        # Of few minutes it would count the seconds, and have no step for as many.
+        locator = AutoDateLocator(minticks=3, maxticks=8)
         axes.xaxis.set_major_locator(locator)
         axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))
     if len(curves) > 1:
