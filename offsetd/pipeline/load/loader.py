@@ -12,7 +12,7 @@ from offsetd.pipeline.load import source
 from offsetd.pipeline.load.delta_sink import DeltaSink
 from offsetd.pipeline.load.manifest import Manifest
 from offsetd.pipeline.load.observer import Observer, Silent
-from offsetd.pipeline.load.plan import Logs, Plan, choose_starts, make_plan
+from offsetd.pipeline.load.plan import Logs, Plan, choose_starts, make_plan, partitions
 from offsetd.pipeline.load.reconcile import MARK, Reconciled, reconcile
 from offsetd.pipeline.load.refusal import BadRequest, LoadRefused, NotCommitted
 from offsetd.pipeline.load.request import Request, TableFormat
@@ -159,7 +159,7 @@ class Loader:
                 return reconciled
             self._commit(reconciled.owed, newest.number)
             self.observer.noted(
-                f"committed load {newest.number} for {len(reconciled.owed)} partitions, which the group was behind in."
+                f"committed load {newest.number} for {partitions(len(reconciled.owed))}: the group was elsewhere."
             )
             failpoint("load_repaired")
         return reconciled

@@ -196,7 +196,7 @@ def refuse_gone(starts: Mapping[TopicPartition, Start], logs: Logs) -> None:
     if gone:
         total = sum(first - position for _, position, first in gone)
         raise RecordsGone(
-            f"{total} offsets in {_partitions(len(gone))} are gone from the log before they were loaded. Nothing was "
+            f"{total} offsets in {partitions(len(gone))} are gone from the log before they were loaded. Nothing was "
             "loaded. To go on without them, set the group to the log's start and run again with --accept: the gap is "
             "written down in the manifest.",
             [
@@ -207,7 +207,7 @@ def refuse_gone(starts: Mapping[TopicPartition, Start], logs: Logs) -> None:
     short = [(key, start.offset) for key, start in sorted(starts.items()) if start.offset > logs.highs[key]]
     if short:
         raise RecordsGone(
-            f"{_partitions(len(short))} would start behind the end of the log: the topic was made anew, or its "
+            f"{partitions(len(short))} would start behind the end of the log: the topic was made anew, or its "
             "cluster lost records. Nothing was loaded. Load such a topic into a new table, with a new group.",
             [f"{key}: the load would start at {offset}, the log ends at {logs.highs[key]}" for key, offset in short],
         )
@@ -221,7 +221,8 @@ def _skipped(starts: Mapping[TopicPartition, Start], positions: Mapping[TopicPar
     )
 
 
-def _partitions(count: int) -> str:
+def partitions(count: int) -> str:
+    """Return a number of partitions in words."""
     return f"{count} partition{'' if count == 1 else 's'}"
 
 
