@@ -21,7 +21,7 @@ from offsetd.history.columns import ROWS, Columns, open_segment
 from offsetd.history.parquet import encode
 from offsetd.journal.batch import Batch
 from offsetd.journal.directory import BrokerDirectory, Identity
-from offsetd.journal.files import OsFiles, sync_directory, write_new
+from offsetd.journal.files import Files, OsFiles, sync_directory, write_new
 from offsetd.journal.history import changing, list_history
 from offsetd.journal.sealed import SealedFile, day_of, list_sealed, sealed_path
 from offsetd.journal.segment import Damage, NewerFormat, segment_number
@@ -103,6 +103,7 @@ def seal(
     done: Done,
     on_published: Callable[[SealedFile, int], None] = lambda _file, _records: None,
     file_rows: int = FILE_ROWS,
+    files: Files | None = None,
 ) -> None:
     """Seal all segments that have been released, oldest first.
 
@@ -112,6 +113,7 @@ def seal(
         done: what is done is counted here, also by a run that fails.
         on_published: hears of each file when it is durable, and how many records it holds.
         file_rows: a file ends with the batch that makes it so large.
+        files: the file system that is changed.
 
     Raises:
         Damage: at the first place where a segment cannot be read; all that stands whole before it is sealed. The
@@ -120,20 +122,26 @@ def seal(
         SealedByAnother: another process is at it.
         OSError: something could not be read or written; most often the disk is full.
     """
-    with _alone(directory.sealed):
+    files = files or OsFiles()
+    if not directory.sealed.is_dir():
+        with suppress(FileExistsError):
+            files.make_directory(directory.sealed)
+    # Always: a run that was killed may have made it and not come to this.
+    sync_directory(files, directory.sealed.parent)
+    with alone(directory.sealed):
         with suppress(FileNotFoundError):
-            (directory.sealed / TEMPORARY).unlink()
+            files.unlink(directory.sealed / TEMPORARY)
         with suppress(_Overtaken):
-            _Run(directory, identity, done, on_published, file_rows).run()
+            _Run(directory, identity, done, on_published, file_rows, files).run()
 
 
 @contextmanager
-def _alone(sealed: Path) -> Iterator[None]:
-    """Keep others from sealing the same history; the directory is made if there is none."""
-    if not sealed.is_dir():
-        with suppress(FileExistsError):
-            OsFiles().make_directory(sealed)
-        sync_directory(OsFiles(), sealed.parent)
+def alone(sealed: Path) -> Iterator[None]:
+    """Keep others from sealing the same history for the length of a block.
+
+    Raises:
+        SealedByAnother: another process is at it.
+    """
     descriptor = os.open(sealed, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -156,6 +164,7 @@ class _Run:
         done: Done,
         on_published: Callable[[SealedFile, int], None],
         file_rows: int,
+        files: Files,
     ) -> None:
         self._history = directory.history
         self._sealed = directory.sealed
@@ -163,6 +172,7 @@ class _Run:
         self._done = done
         self._on_published = on_published
         self._file_rows = file_rows
+        self._files = files
         self._covered = _Covered(list_sealed(directory.sealed))
         self._columns = Columns(())
         self._making: _Making | None = None
@@ -249,7 +259,7 @@ class _Run:
                 self._release()
         except (OSError, _Overtaken):
             with suppress(OSError):
-                temporary.unlink()
+                self._files.unlink(temporary)
             raise
         self._done.files += 1
         self._done.bytes += len(data)
@@ -265,18 +275,17 @@ class _Run:
         self._on_published(file, making.rows)
 
     def _write(self, temporary: Path, data: bytes) -> None:
-        files = OsFiles()
         # The last of a disk's room is for commits.
-        if files.free_bytes(self._sealed) < 2 * len(data):
+        if self._files.free_bytes(self._sealed) < 2 * len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(temporary))
         failpoint("seal_before_write")
-        write_new(files, temporary, data, replace=True)
+        write_new(self._files, temporary, data, replace=True)
         failpoint("seal_after_write")
 
     def _publish(self, temporary: Path, path: Path, sources: Sequence[Path]) -> None:
         if not all(source.exists() for source in sources):
             raise _Overtaken
-        files = OsFiles()
+        files = self._files
         with suppress(FileExistsError):
             files.make_directory(path.parent)
         files.rename(temporary, path)
@@ -291,13 +300,13 @@ class _Run:
         while self._waiting:
             read = self._waiting.pop(0)
             with suppress(FileNotFoundError):
-                read.path.unlink()
+                self._files.unlink(read.path)
             released = True
             self._done.segments += 1
             self._done.segment_bytes += read.size_bytes
             failpoint("seal_after_unlink")
         if released:
-            sync_directory(OsFiles(), self._history)
+            sync_directory(self._files, self._history)
 
 
 class _Covered:

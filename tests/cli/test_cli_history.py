@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from offsetd.cli import commands
-from offsetd.history.seal import _alone
+from offsetd.history.seal import alone
 from tests.directories import DataDirectory, flip_byte, position_of
 from tests.fakes.daemon import running
 from tests.fakes.wire import connected
@@ -71,7 +71,8 @@ def test_seal_stops_at_damage_and_says_where(released: Released, data: Path) -> 
 
 
 def test_seal_does_not_disturb_another_one_at_work(released: Released, data: Path) -> None:
-    with _alone(released.directory.sealed):
+    released.directory.sealed.mkdir()
+    with alone(released.directory.sealed):
         result = run("seal", data=data)
 
     assert result.exit_code == 1

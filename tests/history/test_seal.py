@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from offsetd import failpoint
 from offsetd.history.columns import schema
-from offsetd.history.seal import FILE_ROWS, TEMPORARY, Done, SealedByAnother, SegmentRefused, _alone, seal
+from offsetd.history.seal import FILE_ROWS, TEMPORARY, Done, SealedByAnother, SegmentRefused, alone, seal
+from offsetd.journal.directory import BrokerDirectory
+from offsetd.journal.files import OsFiles
 from offsetd.journal.history import trim
 from offsetd.journal.sealed import SealedFile, day_of, list_sealed, sealed_through
 from offsetd.journal.segment import Damage, segment_name
@@ -45,7 +47,7 @@ _days = st.sampled_from((0, 0, 0, 0, 1, 2))
 _batches = st.lists(st.tuples(st.lists(steps, min_size=1, max_size=3), _days), max_size=6)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(history=st.lists(_batches, min_size=1, max_size=4), file_rows=st.sampled_from((1, 30, 100, FILE_ROWS)))
 def test_every_record_is_sealed_once_into_the_file_of_its_day(
     history: list[list[tuple[list[Step], int]]], file_rows: int
@@ -265,7 +267,8 @@ def test_segments_of_another_cluster_or_misnamed_are_refused(released: Released,
 
 def test_two_do_not_seal_at_once(released: Released) -> None:
     released.write([MIDNIGHT_MS])
-    with _alone(released.directory.sealed), pytest.raises(SealedByAnother, match="another process is sealing"):
+    released.directory.sealed.mkdir()
+    with alone(released.directory.sealed), pytest.raises(SealedByAnother, match="another process is sealing"):
         run(released)
     assert len(released.segments()) == 1
     assert run(released).segments == 1
@@ -293,6 +296,70 @@ def test_what_retention_takes_meanwhile_does_not_come_back(released: Released) -
 
     assert done.files == 1
     assert (released.segments(), released.sealed(), released.strays()) == ([], [], [])
+
+
+class Forgetful(OsFiles):
+    """The real file system, and what of it a power cut could take: bytes and names that were not synced since."""
+
+    def __init__(self, directory: BrokerDirectory) -> None:
+        self._directory = directory
+        # Files whose bytes, and files and directories whose names, are not durable.
+        self._bytes: set[Path] = set()
+        self._names: set[Path] = set()
+        self.unlinked = 0
+
+    def create(self, path: Path, *, replace: bool = False) -> int:
+        self._bytes.add(path)
+        self._names.add(path)
+        return super().create(path, replace=replace)
+
+    def make_directory(self, path: Path) -> None:
+        super().make_directory(path)
+        self._names.add(path)
+
+    def rename(self, old: Path, new: Path) -> None:
+        super().rename(old, new)
+        if old in self._bytes:
+            self._bytes.add(new)
+        self._names.add(new)
+
+    def sync(self, descriptor: int) -> None:
+        super().sync(descriptor)
+        synced = Path(f"/proc/self/fd/{descriptor}").readlink()
+        self._bytes.discard(synced)
+        self._names = {path for path in self._names if path.parent != synced}
+
+    def unlink(self, path: Path) -> None:
+        if path.parent == self._directory.history:
+            self._check(path)
+            self.unlinked += 1
+        super().unlink(path)
+
+    def _check(self, segment: Path) -> None:
+        """All that is in a segment must be in files that outlive a power cut before it may go."""
+        lost = self._bytes | self._names
+        files = [file for file in list_sealed(self._directory.sealed) if not {file.path, *file.path.parents} & lost]
+        last = max(row[COLUMNS.index("batch")] for row in segment_rows(self._directory, segment))
+        assert sealed_through(files, int(segment.stem)) >= last
+
+
+def test_a_segment_goes_only_when_no_power_cut_can_take_what_it_was_sealed_as(released: Released) -> None:
+    released.days(3, 6)
+    files = Forgetful(released.directory)
+
+    seal(released.directory, IDENTITY, done=Done(), file_rows=2, files=files)
+
+    assert files.unlinked == 3
+
+
+def test_a_directory_that_a_killed_run_made_is_synced_too(released: Released) -> None:
+    released.write([MIDNIGHT_MS])
+    files = Forgetful(released.directory)
+    files.make_directory(released.directory.sealed)
+
+    seal(released.directory, IDENTITY, done=Done(), files=files)
+
+    assert files.unlinked == 1
 
 
 @pytest.mark.parametrize("fault", ["seal_before_write=error:ENOSPC", "seal_after_write=error:EIO"])

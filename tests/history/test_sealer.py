@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from offsetd.history.seal import Done, _alone, seal
+from offsetd.history.seal import Done, alone, seal
 from offsetd.history.sealer import BUSY
 from offsetd.journal.directory import BrokerDirectory
 from tests.daemon.volume import fill, volume
@@ -73,8 +73,9 @@ def test_it_says_what_it_did(broker: Broker) -> None:
     assert everything(broker.directory) == before
 
 
-@pytest.mark.parametrize("turn", [1, 3])
-@pytest.mark.parametrize("name", FAILPOINTS)
+@pytest.mark.parametrize(
+    ("name", "turn"), [*((name, 1) for name in FAILPOINTS), ("seal_after_write", 3), ("seal_after_unlink", 3)]
+)
 def test_killed_anywhere_and_run_again_every_record_is_there_once(broker: Broker, name: str, turn: int) -> None:
     before = everything(broker.directory)
 
@@ -91,7 +92,7 @@ def test_killed_anywhere_and_run_again_every_record_is_there_once(broker: Broker
 def test_killed_at_any_moment_and_run_again_every_record_is_there_once(tmp_path: Path) -> None:
     """Slowed down, so that moments fall between its steps and not into its start."""
     broker = Broker(tmp_path / "data")
-    broker.days(2, 6)
+    broker.days(2, 4)
     before = everything(broker.directory)
     slowly = ",".join(f"{name}=sleep:20" for name in FAILPOINTS)
     chance = random.Random(6)
@@ -128,7 +129,8 @@ def test_damage_is_a_sentence_and_what_was_sealed_before_it_is_told(broker: Brok
 
 
 def test_another_one_at_work_is_no_failure(broker: Broker) -> None:
-    with _alone(broker.directory.sealed):
+    broker.directory.sealed.mkdir()
+    with alone(broker.directory.sealed):
         ended = broker.run()
 
     assert ended.returncode == BUSY

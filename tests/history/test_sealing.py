@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from offsetd.history import sealing
-from offsetd.history.seal import _alone
+from offsetd.history.seal import alone
 from offsetd.history.sealing import Sealing
 from offsetd.observed import Observed
 from tests.directories import DataDirectory, flip_byte
@@ -113,7 +113,8 @@ async def test_each_failure_makes_the_rest_twice_as_long(scene: Scene) -> None:
 async def test_another_one_at_work_is_waited_for_and_no_failure(scene: Scene) -> None:
     scene.released.write([MIDNIGHT_MS])
     scene.now_ms += LAG_MS
-    with _alone(scene.released.directory.sealed):
+    scene.released.directory.sealed.mkdir()
+    with alone(scene.released.directory.sealed):
         assert scene.consider()
         await scene.run()
     assert (scene.observed.sealing_failures, scene.observed.sealing_runs) == (0, 0)
