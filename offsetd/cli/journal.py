@@ -229,7 +229,7 @@ def _dump(path: Path, directory: BrokerDirectory, wanted: Wanted) -> str | None:
         except NewerFormat as newer:
             return str(newer)
         return None
-    return f"{path} was compacted away meanwhile."
+    return f"{path} was compacted away or sealed meanwhile."
 
 
 def _runs(directory: BrokerDirectory) -> bool:

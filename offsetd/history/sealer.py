@@ -40,7 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     code, done = 0, seal.Done()
     try:
         identity = read_identity(options.data, options.broker_id)
-        seal.seal(broker_directory(options.data, options.broker_id), identity, done=done, file_rows=options.file_rows)
+        seal.seal(
+            broker_directory(options.data, options.broker_id),
+            identity,
+            done=done,
+            file_rows=options.file_rows or seal.FILE_ROWS,
+        )
     except seal.SealedByAnother as busy:
         sys.stderr.write(f"{busy}\n")
         code = BUSY
@@ -56,7 +61,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="offsetd.history.sealer", description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--broker-id", type=int, required=True)
-    parser.add_argument("--file-rows", type=int, default=1 << 19, help="records of a file")
+    parser.add_argument("--file-rows", type=int, help="records of a file")
     parser.add_argument("--parent", type=int, help="end when this process does, or when stdin closes")
     return parser.parse_args(arguments)
 

@@ -320,7 +320,7 @@ def test_a_segment_that_compaction_takes_away_is_found_in_history(
     assert found is None
     assert capsys.readouterr().out.count("\n") == 3
     assert gone is not None
-    assert "was compacted away meanwhile" in gone
+    assert "was compacted away or sealed meanwhile" in gone
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:
