@@ -140,7 +140,7 @@ def _pace(page: Page, summary: Summary, paces: dict[str, Pace]) -> None:
             continue
         page.plot(
             lines({"rate": pace.rates()}, y="records per second", x=f"seconds of stage {name}", filled=True),
-            f"Rate of stage {name}, as Spark counted what its tasks had written.",
+            f"Rate of stage {name}. Spark counts the records of a task when it ends: few big tasks show as steps.",
         )
         page.plot(lines({"records": pace.counts()}, y="records", x=f"seconds of stage {name}"), "Records so far.")
 

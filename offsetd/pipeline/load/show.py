@@ -120,6 +120,9 @@ class Terminal:
         """Draw the plan as a table."""
         from rich.text import Text  # noqa: PLC0415
 
+        # Bars that still move would begin the plan behind themselves, on their own line.
+        self._end_stage()
+        self.close()
         self._out.print(Text(plan_title(plan), style="bold"))
         if plan.ranges:
             self._out.print(_plan_table(plan))
