@@ -1,14 +1,15 @@
 """Records of the journal as Arrow columns: what the sealed files hold, and what reads segments that are not sealed yet.
 
-An entry is looked at once for each of its topics; what is one per record (partitions, offsets, times) stays in the
-packed columns it was written in until numpy takes all of them together. Nothing here knows days or files of Parquet.
+An entry is looked at once for each of its topics. What is one per record (partitions, offsets, times) stays in the
+packed columns it was written in until numpy takes all of them together; what is said again and again (group, topic,
+who) is looked at once for each different one. Nothing here knows days or files of Parquet.
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -73,7 +74,14 @@ _NOBODY: Final = (None, None, None)
 _NO_PARTITION: Final = bytes(4)
 _NO_OFFSET: Final = bytes(8)
 
+_COMMIT: Final = int(Kind.COMMIT)
+#: A commit's topic that says nothing of leader epochs, times, expiry and metadata, as nearly all do.
+_PLAIN: Final = (None, None, None, None)
+
 Numbers = npt.NDArray[Any]
+
+#: Kind, slot, group, topic, who and reason.
+_Sort: TypeAlias = tuple[int, int, str | None, str | None, Sequence[str | None], int]
 
 
 def schema() -> pa.Schema:
@@ -90,8 +98,10 @@ class SegmentShort(Exception):
         self.last_number = last_number
 
 
-def read_segment(path: Path, *, after_number: int = 0, through_number: int | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the records of a segment's batches above a number, in the order of the journal.
+def read_segment(
+    path: Path, *, after_number: int = 0, through_number: int | None = None, names: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the records of a segment's batches above a number, in the order of the journal; all columns, or these.
 
     Every batch is checked, also those that are passed over. With `through_number` nothing behind that batch is looked
     at, so that the segment may still be written; without it the segment must be whole to its end.
@@ -106,7 +116,7 @@ def read_segment(path: Path, *, after_number: int = 0, through_number: int | Non
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         header, batches = open_segment(descriptor, path)
-        columns = Columns(header.next_sequences)
+        columns = Columns(header.next_sequences, names)
         last_number = header.first_number - 1
         try:
             for batch in batches:
@@ -150,7 +160,7 @@ def read_at(descriptor: int, position: int, size: int) -> bytes:
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return what `Columns.take` gave with texts in place of numbers into a dictionary."""
     arrays = [column.dictionary_decode() if pa.types.is_dictionary(column.type) else column for column in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema([_SCHEMA.field(name) for name in batch.schema.names]))
 
 
 class _Pieces:
@@ -176,14 +186,21 @@ class _Pieces:
 class Columns:
     """Collects the records of batches until somebody takes them."""
 
-    def __init__(self, next_sequences: Sequence[int]) -> None:
+    def __init__(self, next_sequences: Sequence[int], names: Sequence[str] | None = None) -> None:
+        """Begin where each slot's next sequence is this; `names` are the columns that are wanted, all if None."""
         self._sequences = list(next_sequences)
+        self._names = tuple(_SCHEMA.names if names is None else names)
         self._clear()
 
     def _clear(self) -> None:
         self.rows = 0
-        # One for each topic of an entry, or for an entry without topics: what all of its rows have in common.
-        self._runs: list[tuple[Any, ...]] = []
+        # What all of a batch has in common: number, time, epoch; and the row that it begins with.
+        self._batches: list[tuple[int, int, int, int]] = []
+        # A run is one topic of an entry, or an entry without topics. What others say too is said by a number here.
+        self._sorts: dict[_Sort, int] = {}
+        self._run_sorts: list[int] = []
+        self._run_firsts: list[int] = []
+        self._run_times: list[int] = []
         self._partitions: list[bytes] = []
         self._offsets: list[bytes] = []
         self._leader_epochs = _Pieces(">i4")
@@ -213,50 +230,49 @@ class Columns:
         Raises:
             UnknownEntry: a newer offsetd wrote it.
         """
-        place = (batch.number, batch.time_ms, batch.epoch)
+        self._batches.append((batch.number, batch.time_ms, batch.epoch, self.rows))
+        sorts, sequences, firsts = self._sorts, self._sequences, self._run_firsts
+        run_sorts, times, partitions, offsets = self._run_sorts, self._run_times, self._partitions, self._offsets
         for entry in decode_entries(batch.body):
             kind = entry[0]
-            if kind == Kind.COMMIT:
+            if kind == _COMMIT:
+                # Nearly all there is, so it is `_add_run` written out: a call for each costs a third of the rate.
                 _, _, slot, group, time_ms, who, topics = entry
                 for topic in topics:
-                    count = self._add_run(place, kind, slot, group, time_ms, who, None, topic)
-                    if count:
-                        self._add_commit(topic, count)
+                    packed = topic[1]
+                    if packed:
+                        run_sorts.append(sorts.setdefault((_COMMIT, slot, group, topic[0], who, 0), len(sorts)))
+                        times.append(time_ms)
+                        firsts.append(sequences[slot])
+                        partitions.append(packed)
+                        offsets.append(topic[2])
+                        if topic[3:] != _PLAIN:
+                            self._add_particulars(topic)
+                        count = len(packed) >> 2
+                        sequences[slot] += count
+                        self.rows += count
             elif kind == Kind.TOUCH:
                 _, _, slot, group, time_ms, who, topics = entry
-                for topic in topics:
-                    self._add_plain(self._add_run(place, kind, slot, group, time_ms, who, None, topic))
+                self._add_topics(kind, slot, group, time_ms, who, 0, topics)
             elif kind == Kind.TOMBSTONE:
                 _, _, slot, group, time_ms, who, reason, topics = entry
-                for topic in topics:
-                    self._add_plain(self._add_run(place, kind, slot, group, time_ms, who, reason, topic))
+                self._add_topics(kind, slot, group, time_ms, who, reason, topics)
             else:
-                self._add_whole(place, entry)
+                self._add_whole(entry)
 
-    def _add_run(
-        self,
-        place: tuple[int, int, int],
-        kind: int,
-        slot: int,
-        group: str | None,
-        time_ms: int,
-        who: Sequence[str | None],
-        reason: int | None,
-        topic: Sequence[Any],
-    ) -> int:
-        partitions = topic[1]
-        count = len(partitions) // 4
-        if count:
-            first = self._sequences[slot]
-            self._sequences[slot] = first + count
-            self._runs.append((count, slot, first, *place, kind, group, topic[0], time_ms, who, reason))
-            self._partitions.append(partitions)
-        return count
-
-    def _add_commit(self, topic: Sequence[Any], count: int) -> None:
-        _, _, offsets, epochs, times, expiries, metadata = topic
-        row = self.rows
+    def _add_run(self, sort: _Sort, time_ms: int, partitions: bytes, offsets: bytes) -> None:
+        sorts, sequences, slot = self._sorts, self._sequences, sort[1]
+        self._run_sorts.append(sorts.setdefault(sort, len(sorts)))
+        self._run_times.append(time_ms)
+        self._run_firsts.append(sequences[slot])
+        sequences[slot] += len(partitions) >> 2
+        self._partitions.append(partitions)
         self._offsets.append(offsets)
+
+    def _add_particulars(self, topic: Sequence[Any]) -> None:
+        """Take what few commits say of their rows, which begin with the next one."""
+        _, _, _, epochs, times, expiries, metadata = topic
+        row = self.rows
         if epochs is not None:
             self._leader_epochs.add(row, epochs)
         if times is not None:
@@ -267,30 +283,42 @@ class Columns:
         for at, text in metadata or ():
             self._text_rows.append(row + at)
             self._texts.append(text)
-        self.rows = row + count
 
-    def _add_plain(self, count: int) -> None:
-        self._offsets.append(bytes(8 * count))
-        self.rows += count
+    def _add_topics(
+        self,
+        kind: int,
+        slot: int,
+        group: str,
+        time_ms: int,
+        who: Sequence[str | None],
+        reason: int,
+        topics: Sequence[Sequence[Any]],
+    ) -> None:
+        """Take an entry that names partitions, and no offsets."""
+        for name, partitions in topics:
+            if partitions:
+                self._add_run((kind, slot, group, name, who, reason), time_ms, partitions, bytes(2 * len(partitions)))
+                self.rows += len(partitions) >> 2
 
-    def _add_whole(self, place: tuple[int, int, int], entry: Entry) -> None:
+    def _add_whole(self, entry: Entry) -> None:
         """Take an entry that is one row, of no topic."""
         kind, _, slot, group, time_ms = entry[:5]
         if kind == Kind.OPENING:
-            # Its fourth place is the epoch that it opens, which its batch is of already.
-            self._runs.append((1, slot, -1, *place, kind, None, None, time_ms, _NOBODY, None))
+            # Of no slot, so that it has no sequence. Its fourth place is the epoch that it opens, which its batch has.
+            opening: _Sort = (kind, slot, None, None, _NOBODY, 0)
+            self._run_sorts.append(self._sorts.setdefault(opening, len(self._sorts)))
+            self._run_times.append(time_ms)
+            self._run_firsts.append(0)
+            self._partitions.append(_NO_PARTITION)
+            self._offsets.append(_NO_OFFSET)
             self._release_rows.append(self.rows)
             self._releases.append(entry[5])
         else:
-            first = self._sequences[slot]
-            self._sequences[slot] = first + 1
-            reason = entry[6] if kind == Kind.GROUP_TOMBSTONE else None
-            self._runs.append((1, slot, first, *place, kind, group, None, time_ms, entry[5], reason))
+            reason = entry[6] if kind == Kind.GROUP_TOMBSTONE else 0
+            self._add_run((kind, slot, group, None, entry[5], reason), time_ms, _NO_PARTITION, _NO_OFFSET)
             if kind == Kind.GROUP:
                 self._generation_rows.append(self.rows)
                 self._generations.append(entry[6])
-        self._partitions.append(_NO_PARTITION)
-        self._offsets.append(_NO_OFFSET)
         self.rows += 1
 
     def take(self) -> pa.RecordBatch:
@@ -298,63 +326,84 @@ class Columns:
 
         Group, topic and who are numbers into a dictionary, which is what sorting and Parquet want; `plain` undoes it.
         """
-        rows = self.rows
-        runs = list(zip(*self._runs, strict=True)) if self._runs else [()] * 12
-        counts = np.array(runs[0], np.int64)
-        spread = np.repeat(np.arange(len(counts)), counts)
-        assert len(spread) == rows, "every run has as many rows as it has partitions"
-
-        def column(at: int, form: Any) -> Numbers:
-            return np.array(runs[at], form)[spread]
-
-        kinds = column(6, np.int8)
-        within = np.arange(rows) - (np.cumsum(counts) - counts)[spread]
-        commits, topical = kinds == Kind.COMMIT, (kinds >= Kind.COMMIT) & (kinds <= Kind.TOMBSTONE)
-        offsets = np.frombuffer(b"".join(self._offsets), ">i8").astype(np.int64)
-        partitions = np.frombuffer(b"".join(self._partitions), ">i4").astype(np.int32)
-        leader_epochs = np.full(rows, -1, np.int32)
-        self._leader_epochs.place(leader_epochs)
-        times = column(9, np.int64)
-        self._times.place(times)
-        reasons = [0 if reason is None else reason for reason in runs[11]]
-        reasons_column = np.array(reasons, np.int8)[spread]
-        clients, hosts, members = self._whos(runs[10], spread)
-        generations = [list(found) for found in zip(*self._generations, strict=True)] or [[]] * 5
-        rare = partial(_rare, rows, self._generation_rows)
-        arrays = [
-            pa.array(column(1, np.int32)),
-            pa.array(column(2, np.int64) + within, mask=kinds == Kind.OPENING),
-            pa.array(column(5, np.int32)),
-            pa.array(kinds),
-            _dictionary(runs[7], spread),
-            _dictionary(runs[8], spread),
-            pa.array(partitions, mask=~topical),
-            pa.array(offsets, mask=~commits),
-            pa.array(leader_epochs, mask=leader_epochs < 0),
-            self._metadata(commits),
-            _moments(times),
-            clients,
-            hosts,
-            members,
-            self._expiry_times(),
-            pa.array(reasons_column, mask=reasons_column == 0),
-            rare(generations[1], pa.int32()),
-            rare(generations[0], pa.string()),
-            rare(generations[2], pa.string()),
-            rare(generations[3], pa.string()),
-            rare([[_member(row) for row in found] for found in generations[4]], _MEMBERS),
-            _rare(rows, self._release_rows, self._releases, pa.string()),
-            pa.array(column(3, np.int64)),
-            _moments(column(4, np.int64)),
-        ]
+        builders = self._builders()
+        arrays = [builders[name]() for name in self._names]
         self._clear()
-        return pa.RecordBatch.from_arrays(arrays, schema=_dictionaries(arrays))
+        return pa.RecordBatch.from_arrays(arrays, schema=_dictionaries(self._names, arrays))
 
-    def _whos(self, whos: Sequence[Sequence[str | None]], spread: Numbers) -> list[pa.Array]:
-        # Few are different, so that only these are taken apart.
-        known: dict[Sequence[str | None], int] = {}
-        numbers = np.array([known.setdefault(who, len(known)) for who in whos], np.int64)[spread]
-        return [_dictionary([who[at] for who in known], numbers) for at in range(3)]
+    def _builders(self) -> dict[str, Callable[[], pa.Array]]:
+        """Return what makes each column: only those are made that somebody wants."""
+        rows = self.rows
+        counts = np.fromiter(map(len, self._partitions), np.int64, len(self._partitions)) >> 2
+        sorts = np.repeat(np.array(self._run_sorts, np.int32), counts)
+        assert len(sorts) == rows, "every run has as many rows as it has partitions"
+        kinds_of, slots, groups, topics, whos, reasons_of = zip(*self._sorts, strict=True) if self._sorts else [()] * 6
+        numbers, times_of, epochs, starts = zip(*self._batches, strict=True) if self._batches else [()] * 4
+        sizes = np.array([*starts[1:], rows], np.int64) - np.array(starts, np.int64)
+
+        def said(values: Sequence[int], form: Any) -> Numbers:
+            return np.array(values, form)[sorts]
+
+        def of_batches(values: Sequence[int], form: Any) -> Numbers:
+            return np.repeat(np.array(values, form), sizes)
+
+        kinds = said(kinds_of, np.int8)
+        rare = partial(_rare, rows, self._generation_rows)
+        generations = [list(found) for found in zip(*self._generations, strict=True)] or [[]] * 5
+
+        def sequences() -> pa.Array:
+            # Of each row the first of its run, and how many rows of the run stand before it.
+            shifts = np.array(self._run_firsts, np.int64) - (np.cumsum(counts) - counts)
+            return pa.array(np.repeat(shifts, counts) + np.arange(rows), mask=kinds == Kind.OPENING)
+
+        def leader_epochs() -> pa.Array:
+            found = np.full(rows, -1, np.int32)
+            self._leader_epochs.place(found)
+            return pa.array(found, mask=found < 0)
+
+        def times() -> pa.Array:
+            found = np.repeat(np.array(self._run_times, np.int64), counts)
+            self._times.place(found)
+            return _moments(found)
+
+        def partitions() -> pa.Array:
+            topical = (kinds >= Kind.COMMIT) & (kinds <= Kind.TOMBSTONE)
+            return pa.array(np.frombuffer(b"".join(self._partitions), ">i4").astype(np.int32), mask=~topical)
+
+        def offsets() -> pa.Array:
+            found = np.frombuffer(b"".join(self._offsets), ">i8").astype(np.int64)
+            return pa.array(found, mask=kinds != Kind.COMMIT)
+
+        def reasons() -> pa.Array:
+            found = said(reasons_of, np.int8)
+            return pa.array(found, mask=found == 0)
+
+        return {
+            "slot": lambda: pa.array(said(slots, np.int32)),
+            "sequence": sequences,
+            "epoch": lambda: pa.array(of_batches(epochs, np.int32)),
+            "type": lambda: pa.array(kinds),
+            "group": lambda: _dictionary(groups, sorts),
+            "topic": lambda: _dictionary(topics, sorts),
+            "partition": partitions,
+            "offset": offsets,
+            "leader_epoch": leader_epochs,
+            "metadata": lambda: self._metadata(kinds == Kind.COMMIT),
+            "commit_time": times,
+            "client_id": lambda: _dictionary([who[0] for who in whos], sorts),
+            "host": lambda: _dictionary([who[1] for who in whos], sorts),
+            "member": lambda: _dictionary([who[2] for who in whos], sorts),
+            "expiry_time": self._expiry_times,
+            "reason": reasons,
+            "generation": lambda: rare(generations[1], pa.int32()),
+            "protocol_type": lambda: rare(generations[0], pa.string()),
+            "protocol": lambda: rare(generations[2], pa.string()),
+            "leader": lambda: rare(generations[3], pa.string()),
+            "members": lambda: rare([[_member(row) for row in found] for found in generations[4]], _MEMBERS),
+            "release": lambda: _rare(rows, self._release_rows, self._releases, pa.string()),
+            "batch": lambda: pa.array(of_batches(numbers, np.int64)),
+            "batch_time": lambda: _moments(of_batches(times_of, np.int64)),
+        }
 
     def _metadata(self, commits: Numbers) -> pa.Array:
         places = np.zeros(len(commits), np.int64)
@@ -376,21 +425,19 @@ def _moments(times_ms: Numbers) -> pa.Array:
 
 
 def _dictionary(texts: Sequence[str | None], spread: Numbers) -> pa.Array:
-    """Return texts, one for each run, as numbers into the different ones, one for each row."""
+    """Return texts, one for each sort of run, as numbers into the different ones, one for each row."""
     known: dict[str | None, int] = {}
     numbers = np.array([known.setdefault(text, len(known)) for text in texts], np.int32)
     missing = known.pop(None, None)
+    mask = None
     if missing is not None:
         # The numbers behind the one that is no text move up.
-        none = numbers == missing
-        numbers = numbers - (numbers > missing)
-        mask = none[spread]
-    else:
-        mask = None
+        mask = (numbers == missing)[spread]
+        numbers -= numbers > missing
     values = pa.array(list(known), pa.string())
     if not len(values):
         values, numbers = pa.array([""]), np.zeros(len(numbers), np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[spread].astype(np.int32), mask=mask), values)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers[spread], mask=mask), values)
 
 
 def _rare(rows: int, at: Sequence[int], values: Sequence[Any], form: pa.DataType) -> pa.Array:
@@ -407,5 +454,5 @@ def _member(row: Sequence[Any]) -> dict[str, Any]:
     return {field.name: value for field, value in zip(_MEMBERS.value_type, row, strict=True)}
 
 
-def _dictionaries(arrays: Sequence[pa.Array]) -> pa.Schema:
-    return pa.schema([field.with_type(array.type) for field, array in zip(_SCHEMA, arrays, strict=True)])
+def _dictionaries(names: Sequence[str], arrays: Sequence[pa.Array]) -> pa.Schema:
+    return pa.schema([_SCHEMA.field(name).with_type(array.type) for name, array in zip(names, arrays, strict=True)])

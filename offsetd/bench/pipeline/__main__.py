@@ -11,6 +11,7 @@ from typing import Final
 
 from offsetd.bench import kafka
 from offsetd.bench.pipeline.figures import Figures, as_text
+from offsetd.bench.pipeline.history import run_history
 from offsetd.bench.pipeline.importing import run_importing
 from offsetd.bench.pipeline.loading import run_loading
 from offsetd.bench.pipeline.topic import produce
@@ -27,6 +28,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="offsetd.bench.pipeline", description=__doc__)
     parser.add_argument("--rounds", type=int, default=7, help="counted rounds of every contest")
     parser.add_argument("--records", type=int, default=2_000_000, help="messages to load")
+    parser.add_argument("--commits", type=int, default=2_000_000, help="commits in the history that is read")
     parser.add_argument("--offsets", type=int, default=1_000_000, help="offsets to import")
     parser.add_argument("--json", type=Path, help="write every figure here")
     options = parser.parse_args(arguments)
@@ -77,7 +79,8 @@ def _run(options: argparse.Namespace) -> Figures:
         )
         source.kill()
         importing = run_importing(spark, offsets=options.offsets, directory=directory, told=_told)
-    return Figures(loading=loading, importing=importing)
+        history = run_history(spark, records=options.commits, directory=directory, rounds=options.rounds, told=_told)
+    return Figures(loading=loading, importing=importing, history=history)
 
 
 if __name__ == "__main__":

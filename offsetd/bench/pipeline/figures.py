@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from offsetd.bench.numbers import Spread
-from offsetd.bench.pipeline import loading
+from offsetd.bench.pipeline import history, loading
 from offsetd.bench.pipeline.importing import Importing
 from offsetd.bench.pipeline.loading import Loading
 from offsetd.bench.pipeline.rounds import Contest
@@ -17,6 +17,7 @@ class Figures:
 
     loading: Loading
     importing: Importing
+    history: Contest
 
 
 def as_text(figures: Figures) -> str:
@@ -37,6 +38,8 @@ def _lines(figures: Figures) -> Iterator[str]:
     yield f"import of {importing.offsets:,} offsets, {importing.import_seconds:.1f} s"
     yield f"  by Spark:              {importing.offsets_per_second:>12,.0f} offsets/s"
     yield f"  by the load generator: {importing.generator_offsets_per_second:>12,.0f} offsets/s"
+    yield ""
+    yield from _contest(figures.history, history.PLAIN)
 
 
 def _contest(contest: Contest, anchor: str) -> Iterator[str]:

@@ -53,7 +53,7 @@ def read(wanted: Wanted) -> Iterator[pa.RecordBatch]:
         NewerFormat, UnknownEntry: a newer offsetd wrote it.
     """
     with _without_collector():
-        for batch in _read(wanted.places, wanted.span, strict=wanted.fail_on_data_loss):
+        for batch in _read(wanted, _stored(wanted.columns)):
             yield _shown(batch, wanted.columns)
 
 
@@ -70,23 +70,30 @@ def _without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def _read(places: Places, span: Span, *, strict: bool) -> Iterator[pa.RecordBatch]:
+def _stored(columns: Sequence[str]) -> tuple[str, ...]:
+    """Return which stored columns it takes to show these: days come from times, and batches tell what to leave out."""
+    needed = {*columns, "batch", *(("batch_time",) if DAY.name in columns else ())}
+    return tuple(name for name in schema().names if name in needed)
+
+
+def _read(wanted: Wanted, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    places, span, strict = wanted.places, wanted.span, wanted.fail_on_data_loss
     for _ in range(_TRIES):
         # The segment first: if it has gone by the time it is opened, or had gone by now, its files are all there.
         first_number = _holder(places, span)
         files = _overlapping(places, span)
         if _covered(files, span):
-            yield from _read_sealed(files, span, strict=strict)
+            yield from _read_sealed(files, span, names, strict=strict)
             return
         if first_number is None:
             continue
         for path in places.of_segment(first_number):
             with suppress(FileNotFoundError):
-                yield from _read_segment(path, span, strict=strict)
+                yield from _read_segment(path, span, names, strict=strict)
                 return
     if strict:
         raise _gone(span)
-    yield from _read_sealed(_overlapping(places, span), span, strict=False)
+    yield from _read_sealed(_overlapping(places, span), span, names, strict=False)
 
 
 def _holder(places: Places, span: Span) -> int | None:
@@ -108,21 +115,23 @@ def _covered(files: Sequence[SealedFile], span: Span) -> bool:
     return bool(found) and found[0].first <= span.first and found[-1].last >= span.last and not missing(found)
 
 
-def _read_segment(path: Path, span: Span, *, strict: bool) -> Iterator[pa.RecordBatch]:
+def _read_segment(path: Path, span: Span, names: Sequence[str], *, strict: bool) -> Iterator[pa.RecordBatch]:
     try:
-        yield from read_segment(path, after_number=span.first - 1, through_number=span.last)
+        yield from read_segment(path, after_number=span.first - 1, through_number=span.last, names=names)
     except SegmentShort as short:
         if strict:
             raise _gone(Span(max(span.first, short.last_number + 1), span.last)) from short
 
 
-def _read_sealed(files: Sequence[SealedFile], span: Span, *, strict: bool) -> Iterator[pa.RecordBatch]:
+def _read_sealed(
+    files: Sequence[SealedFile], span: Span, names: Sequence[str], *, strict: bool
+) -> Iterator[pa.RecordBatch]:
     for file in files:
         held = Span(file.first_number, file.last_number)
         try:
             with pq.ParquetFile(file.path) as opened:
-                for batch in opened.iter_batches(batch_size=ROWS):
-                    rows = plain(batch.select(schema().names))
+                for batch in opened.iter_batches(batch_size=ROWS, columns=list(names)):
+                    rows = plain(batch.select(list(names)))
                     yield rows if held.within(span) == held else _only(rows, span)
         except FileNotFoundError:
             if strict:
