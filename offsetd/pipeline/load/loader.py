@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from offsetd.client import BlockingClient, ClientError
 from offsetd.client.position import Committed, TopicPartition
@@ -14,7 +14,7 @@ from offsetd.pipeline.load.manifest import Manifest
 from offsetd.pipeline.load.observer import Observer, Silent
 from offsetd.pipeline.load.plan import Logs, Plan, choose_starts, make_plan, partitions
 from offsetd.pipeline.load.reconcile import MARK, Reconciled, reconcile
-from offsetd.pipeline.load.refusal import BadRequest, LoadRefused, NotCommitted
+from offsetd.pipeline.load.refusal import BadRequest, LoadRefused, NotCommitted, RecordsGone
 from offsetd.pipeline.load.request import Request, TableFormat
 from offsetd.pipeline.load.sink import Draft, ParquetSink, Sink, Stored, quick_writes
 from offsetd.pipeline.load.steps import Steps
@@ -24,6 +24,9 @@ from offsetd.pipeline.load.upstream import ask_ends, ask_logs
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: What Spark's Kafka source ends a job with when the broker no longer has what was asked for.
+_GONE: Final = "KafkaIllegalStateException"
 
 SessionMaker = Callable[[], "SparkSession"]
 
@@ -217,6 +220,11 @@ class Loader:
                     )
             return self._sink.store(frame, draft, self.steps)
         except (PySparkException, Py4JError) as error:
+            if _GONE in str(error):
+                raise RecordsGone(
+                    f"the log lost records while load {plan.number} read them: {_first_words(error)}\nNothing was "
+                    "published. Run again to see how many are gone."
+                ) from error
             raise LoadRefused(f"Spark could not write load {plan.number}: {_first_words(error)}") from error
 
     # --- the end ----------------------------------------------------------------------------------------------------

@@ -1,6 +1,11 @@
 """Loads into plain Parquet with a real Kafka, offsetd and Spark: nothing lost, nothing twice."""
 
+import pytest
+
 from offsetd.client import Committed
+from offsetd.pipeline.load.observer import Silent
+from offsetd.pipeline.load.refusal import RecordsGone
+from offsetd.pipeline.load.value import ValueFormat, Values
 from tests.pipeline.load.cluster import Cluster
 
 
@@ -24,3 +29,36 @@ def test_a_load_then_news_then_nothing(cluster: Cluster) -> None:
     }
     assert sorted(path.name for path in cluster.out.iterdir() if "=" in path.name) == ["load=000001", "load=000002"]
     assert list((cluster.out / "_staging").iterdir()) == []
+
+
+class Retention(Silent):
+    """Takes records away when a load has just begun to write."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+
+    def stage(self, name: str, total_records: int | None) -> None:
+        if name == "write":
+            self.cluster.delete_before(10)
+
+
+def test_records_that_go_while_they_are_read_end_the_load_and_leave_no_hole(cluster: Cluster) -> None:
+    cluster.create(partitions=1)
+    cluster.produce([b"v"] * 30)
+
+    with pytest.raises(RecordsGone, match="the log lost records while load 1 read them"):
+        cluster.load(Retention(cluster))
+
+    assert not list(cluster.out.glob("load=*"))
+    assert cluster.committed() == {}
+
+
+def test_values_are_parsed_and_one_that_cannot_be_is_kept_as_it_came(cluster: Cluster) -> None:
+    cluster.create(partitions=1)
+    cluster.produce([b'{"id": 7}', b"{broken", None])
+
+    summary = cluster.load(values=Values(format=ValueFormat.JSON, schema="id BIGINT"))
+
+    rows = cluster.spark.read.parquet(str(cluster.out)).orderBy("offset").select("value.id", "value_raw").collect()
+    assert [tuple(row) for row in rows] == [(7, None), (None, bytearray(b"{broken")), (None, None)]
+    assert summary.unparsed == 1
