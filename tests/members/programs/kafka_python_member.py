@@ -34,6 +34,8 @@ class KafkaPythonMember(ConsumerRebalanceListener):  # type: ignore[misc]
         )
         self._polled = Polled(self._poll, self._consumer.assignment)
         self._consumer.subscribe(options["topics"], listener=self)
+        # Else a leader whose topics arrive only after it has assigned assigns once more, though nothing has changed.
+        self._consumer.topics()
         self._polled.start()
 
     def on_partitions_revoked(self, revoked: object) -> None:
