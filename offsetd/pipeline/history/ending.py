@@ -11,7 +11,6 @@ from pathlib import Path
 
 from offsetd.history.columns import read_at
 from offsetd.journal.batch import HEADER_BYTES, MAGIC
-from offsetd.journal.examine import Candidate, JournalRefused, Question, later_batches
 from offsetd.journal.files import OsFiles
 from offsetd.journal.segment import HEADER_BYTES_MAX, Chain, Damage, SegmentHeader, load_header, walk_on
 from offsetd.pipeline.history.refusal import HistoryRefused
@@ -94,6 +93,9 @@ def _follow(descriptor: int, path: Path, known: Reached, *, growing: bool) -> Re
 
 def _good_behind(path: Path, known: Reached) -> bool:
     """Return whether good data stand behind a place that is not whole, by the rules of a start's recovery."""
+    # Imported here: it brings the daemon's logs along, and Spark starts a process for every plan it makes.
+    from offsetd.journal.examine import Candidate, JournalRefused, Question, later_batches  # noqa: PLC0415
+
     expected = known.number + 1
     question = Question(
         journal=path.parent, files=OsFiles(), cluster=known.header.cluster, slots=None, after_number=None, durable=None

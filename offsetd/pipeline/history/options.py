@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from offsetd.client.address import parse_bootstrap
 from offsetd.pipeline.history.places import Places, locate
 from offsetd.pipeline.history.refusal import HistoryRefused
 from offsetd.pipeline.history.span import Span, parse_spans
@@ -106,6 +105,9 @@ def _known(name: str) -> str:
 
 
 def _live(options: Mapping[str, str]) -> LiveOptions:
+    # Imported here: whoever reads history needs no client, and Spark starts a process for every plan it makes.
+    from offsetd.client.address import parse_bootstrap  # noqa: PLC0415
+
     others = sorted(options.keys() - {_LIVE})
     if others:
         raise HistoryRefused(f"broker reads the live state, and {others[0]} is for history: give one of them")

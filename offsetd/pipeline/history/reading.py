@@ -25,7 +25,7 @@ from offsetd.pipeline.history.span import Span, missing
 
 _TRIES: Final = 10
 #: The day of a batch whose time no calendar has, as in the names of sealed files.
-_NO_DAY: Final = pa.scalar(date.max, pa.date32())
+_NO_DAY: Final = date.max
 DAY: Final = pa.field("day", pa.date32())
 
 
@@ -152,6 +152,6 @@ def _gone(span: Span) -> BatchesGone:
 
 def _shown(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.RecordBatch:
     if DAY.name in columns:
-        days = batch.column("batch_time").cast(DAY.type).fill_null(_NO_DAY)
+        days = batch.column("batch_time").cast(DAY.type).fill_null(pa.scalar(_NO_DAY, DAY.type))
         batch = batch.append_column(DAY, days)
     return batch.select(list(columns))
