@@ -8,6 +8,8 @@ from offsetd.pipeline.load.refusal import RecordsGone
 from offsetd.pipeline.load.value import ValueFormat, Values
 from tests.pipeline.load.cluster import Cluster
 
+AVRO = '{"type": "record", "name": "Order", "fields": [{"name": "id", "type": "long"}]}'
+
 
 def test_a_load_then_news_then_nothing(cluster: Cluster) -> None:
     cluster.create(partitions=3)
@@ -53,12 +55,21 @@ def test_records_that_go_while_they_are_read_end_the_load_and_leave_no_hole(clus
     assert cluster.committed() == {}
 
 
-def test_values_are_parsed_and_one_that_cannot_be_is_kept_as_it_came(cluster: Cluster) -> None:
+@pytest.mark.parametrize(
+    ("values", "good", "bad"),
+    [
+        pytest.param(Values(format=ValueFormat.JSON, schema="id BIGINT"), b'{"id": 7}', b"{broken", id="json"),
+        pytest.param(Values(format=ValueFormat.AVRO, schema=AVRO), b"\x0e", b"\xff", id="avro"),
+    ],
+)
+def test_values_are_parsed_and_one_that_cannot_be_is_kept_as_it_came(
+    cluster: Cluster, values: Values, good: bytes, bad: bytes
+) -> None:
     cluster.create(partitions=1)
-    cluster.produce([b'{"id": 7}', b"{broken", None])
+    cluster.produce([good, bad, None])
 
-    summary = cluster.load(values=Values(format=ValueFormat.JSON, schema="id BIGINT"))
+    summary = cluster.load(values=values)
 
     rows = cluster.spark.read.parquet(str(cluster.out)).orderBy("offset").select("value.id", "value_raw").collect()
-    assert [tuple(row) for row in rows] == [(7, None), (None, bytearray(b"{broken")), (None, None)]
+    assert [tuple(row) for row in rows] == [(7, None), (None, bytearray(bad)), (None, None)]
     assert summary.unparsed == 1
