@@ -25,6 +25,9 @@ Kind: TypeAlias = Literal["plain", "good", "warn", "bad"]
 #: A browser opens a table of more rows slowly, and nobody reads it: what is left off is said below it.
 TABLE_ROWS_MAX: Final = 2_000
 
+#: What is no longer than a date and a time is not parted at a line's end.
+_BRIEF_CHARACTERS: Final = 23
+
 _IDS: Final = re.compile(r'(\bid="|url\(#|\bhref="#)')
 
 
@@ -116,8 +119,9 @@ class Page:
 
 
 def _cell(tag: str, value: Cell, *, right: bool) -> str:
-    kind = ' class="number"' if right else ""
-    return f"<{tag}{kind}>{escape(_words(value))}</{tag}>"
+    words = _words(value)
+    kind = ' class="number"' if right else ' class="brief"' if len(words) <= _BRIEF_CHARACTERS else ""
+    return f"<{tag}{kind}>{escape(words)}</{tag}>"
 
 
 def _words(value: Cell) -> str:

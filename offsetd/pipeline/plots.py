@@ -5,6 +5,7 @@ be searched, and take the page's font. No display, no global state of matplotlib
 """
 
 import re
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -85,7 +86,14 @@ def lines(
         for at, (name, points) in enumerate(curves.items()):
             across, up = [point[0] for point in points], [point[1] for point in points]
             # A single point would not be seen as a line.
-            axes.plot(across, up, color=_colour(at), label=name, linewidth=1.8, marker="o" if len(points) < 2 else None)
+            axes.plot(
+                across,
+                up,
+                color=_colour(at),
+                label=_entry(name),
+                linewidth=1.8,
+                marker="o" if len(points) < 2 else None,
+            )
             if filled:
                 axes.fill_between(across, up, color=_colour(at), alpha=0.15, linewidth=0)
         _finish_curves(axes, curves, x=x, y=y, marks=marks)
@@ -103,7 +111,7 @@ def steps(curves: Mapping[str, Points], *, y: str, x: str = "", marks: Sequence[
                 [point[1] for point in points],
                 where="post",
                 color=_colour(at),
-                label=name,
+                label=_entry(name),
                 linewidth=1.8,
                 marker="o" if len(points) < 2 else None,
             )
@@ -212,7 +220,10 @@ def _svg(draw: Callable[[Any], None], *, height_inches: float) -> str:
         figure.patch.set_alpha(0)
         draw(figure.subplots())
         text = StringIO()
-        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+        with warnings.catch_warnings():
+            # The page's font has what ours lacks, and it is the page's that is seen.
+            warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+            figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return _for_a_page(text.getvalue())
 
 
@@ -221,6 +232,11 @@ def _for_a_page(svg: str) -> str:
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, variable)
     return svg.strip()
+
+
+def _entry(name: str) -> str:
+    # What begins with an underscore, matplotlib leaves out of a legend; a space of no width is not seen.
+    return f"\u200b{_printable(name)}" if name.startswith("_") else _printable(name)
 
 
 def _printable(name: str) -> str:

@@ -7,7 +7,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
@@ -62,7 +61,7 @@ class Answer:
 
     def _show(self, frame: "DataFrame", empty: str) -> None:
         limit = ROWS_SHOWN if self.limit is None else self.limit
-        found = list(islice(_rows(frame.limit(limit + 1)), limit + 1))
+        found = frame.limit(limit + 1).collect()
         if not found:
             click.echo(empty)
             return
@@ -137,7 +136,7 @@ def printed(value: Value) -> str:
 
 
 def _rows(frame: "DataFrame") -> Iterator[Sequence[Any]]:
-    return iter(frame.toLocalIterator())
+    return iter(frame.toLocalIterator(prefetchPartitions=True))
 
 
 def _write_parquet(frame: "DataFrame", out: Path) -> None:

@@ -55,6 +55,11 @@ class Rows:
     shown: tuple[Row, ...] = ()
     total: int = 0
 
+    @property
+    def whole(self) -> bool:
+        """Whether these are all."""
+        return len(self.shown) == self.total
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
@@ -99,26 +104,27 @@ def find(records: "DataFrame", question: Question, samples: "DataFrame | None" =
     start, end = f.lit(question.start), f.lit(question.end)
     known = until(records, question.end).cache()
     try:
-        inside = known.where((f.col("batch_time") >= start) & (f.col("batch_time") < end))
-        commits = f.col("type") == int(Kind.COMMIT)
-        repeats = f.col("type") == int(Kind.TOUCH)
-        (count,) = inside.agg(
+        then = (f.col("batch_time") >= start) & (f.col("batch_time") < end)
+        commits = then & (f.col("type") == int(Kind.COMMIT))
+        repeats = then & (f.col("type") == int(Kind.TOUCH))
+        (sums,) = known.agg(
+            f.min("batch_time"),
             f.count(f.when(commits, 1)),
             f.count(f.when(repeats, 1)),
             f.countDistinct(f.when(commits | repeats, f.col("group"))),
         ).collect()
-        (first,) = known.agg(f.min("batch_time")).collect()
+        first = _aware(sums[0])
         (held,) = as_of(known).agg(f.countDistinct("group"), f.count("*")).collect()
-        rate, rest = _rate(inside, question, max(question.start, _aware(first[0]) or question.start))
+        rate, rest = _rate(known.where(then), question, max(question.start, first or question.start))
         moved, rewinds, jumps = _moves(_within(moves(known, jump_min=question.jump_min), start, end))
         turns, takeovers = _owners(_within(owners(known), start, end))
         gone, removed = _removals(_within(removals(known), start, end))
         behind, lags, sampled = _lag(known, question, samples)
         return Findings(
-            first=_aware(first[0]),
-            commits=count[0],
-            repeats=count[1],
-            groups=count[2],
+            first=first,
+            commits=sums[1],
+            repeats=sums[2],
+            groups=sums[3],
             held_groups=held[0],
             held_offsets=held[1],
             rate=rate,
@@ -188,29 +194,22 @@ def _moves(found: "DataFrame") -> tuple[Rows, int, int]:
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
-    requests = (
-        found.groupBy("time", "group", "kind", "client_id", "host", "member")
-        .agg(
-            f.array_join(f.sort_array(f.collect_set("topic")), ", ").alias("topics"),
-            f.count("*").alias("partitions"),
-            f.sum(f.col("records").cast("decimal(38,0)")).cast("double").alias("records"),
-            f.max_by(f.struct("topic", "partition", "from_offset", "to_offset"), "records").alias("farthest"),
-            f.max("metadata").alias("metadata"),
-        )
-        .cache()
+    requests = found.groupBy("time", "group", "kind", "client_id", "host", "member").agg(
+        f.array_join(f.sort_array(f.collect_set("topic")), ", ").alias("topics"),
+        f.count("*").alias("partitions"),
+        f.sum(f.col("records").cast("decimal(38,0)")).cast("double").alias("records"),
+        f.max_by(f.struct("topic", "partition", "from_offset", "to_offset"), "records").alias("farthest"),
+        f.max("metadata").alias("metadata"),
     )
-    try:
-        (count,) = requests.agg(
-            f.count(f.when(f.col("kind") == "rewind", 1)), f.count(f.when(f.col("kind") == "jump", 1))
-        ).collect()
-        columns = ("time", "group", "kind", "topics", "partitions", "records", "farthest", "client_id", "host")
-        # If not all can be told, then those that reprocess or skip most.
-        largest = requests.orderBy(f.desc("records"), "time", "group").limit(ROWS_MAX)
-        rows = _collected(largest.orderBy("time", "group").select(*columns, "metadata"))
-        whole = [(*row[:5], int(row[5]), tuple(row[6]), *row[7:]) for row in rows]
-        return Rows(tuple(whole), count[0] + count[1]), count[0], count[1]
-    finally:
-        requests.unpersist()
+    columns = ("time", "group", "kind", "topics", "partitions", "records", "farthest", "client_id", "host", "metadata")
+    # If not all can be told, then those that reprocess or skip most.
+    rows = _rows(requests.orderBy(f.desc("records"), "time", "group").select(*columns))
+    shown = [(*row[:5], int(row[5]), tuple(row[6]), *row[7:]) for row in rows.shown]
+    shown.sort(key=lambda row: row[:2])
+    rewinds = sum(row[2] == "rewind" for row in shown)
+    if not rows.whole:
+        rewinds = requests.where(f.col("kind") == "rewind").count()
+    return Rows(tuple(shown), rows.total), rewinds, rows.total - rewinds
 
 
 def _gaps(known: "DataFrame", question: Question) -> Rows:
@@ -247,8 +246,8 @@ def _owners(found: "DataFrame") -> tuple[Rows, int]:
         f.size(f.array_distinct(f.flatten(f.collect_list("owners")))).alias("owners"),
         f.max("last").alias("last"),
     )
-    (count,) = topics.agg(f.sum("takeovers")).collect()
-    return _rows(topics.orderBy(f.desc("returns"), f.desc("takeovers"), "group", "topic")), count[0] or 0
+    rows = _rows(topics.orderBy(f.desc("returns"), f.desc("takeovers"), "group", "topic"))
+    return rows, sum(row[3] for row in rows.shown) if rows.whole else found.count()
 
 
 def _removals(found: "DataFrame") -> tuple[Rows, int]:
@@ -258,9 +257,9 @@ def _removals(found: "DataFrame") -> tuple[Rows, int]:
     requests = found.groupBy("time", "group", "reason", "whole", "client_id", "host").agg(
         f.array_join(f.sort_array(f.collect_set("topic")), ", ").alias("topics"), f.count("*").alias("offsets")
     )
-    (count,) = requests.agg(f.sum("offsets")).collect()
     columns = ("time", "group", "topics", "offsets", "reason", "whole", "client_id", "host")
-    return _rows(requests.orderBy(f.desc("time"), "group").select(*columns)), count[0] or 0
+    rows = _rows(requests.orderBy(f.desc("time"), "group").select(*columns))
+    return rows, sum(row[3] for row in rows.shown) if rows.whole else found.count()
 
 
 def _lag(
@@ -313,11 +312,9 @@ def _lag(
 
 
 def _rows(frame: "DataFrame") -> Rows:
-    kept = frame.cache()
-    try:
-        return Rows(tuple(_collected(kept.limit(ROWS_MAX))), kept.count())
-    finally:
-        kept.unpersist()
+    found = _collected(frame.limit(ROWS_MAX + 1))
+    # Most have few, and need not be asked twice.
+    return Rows(tuple(found[:ROWS_MAX]), len(found) if len(found) <= ROWS_MAX else frame.count())
 
 
 def _collected(frame: "DataFrame") -> list[Row]:

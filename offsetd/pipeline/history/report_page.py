@@ -188,8 +188,8 @@ def _expiring(page: Page, found: Findings, question: Question) -> None:
 
 
 def _table(page: Page, columns: tuple[str, ...], rows: Rows, *, empty: str = "Nothing.") -> None:
-    # A date is not parted from its time at a line's end, and all times here are UTC.
-    shown = [[_time(value, "\u00a0") if isinstance(value, datetime) else value for value in row] for row in rows.shown]
+    # All times here are UTC, as the page's head says.
+    shown = [[_time(value) if isinstance(value, datetime) else value for value in row] for row in rows.shown]
     page.table(columns, shown, empty=empty)
     if rows.total > len(rows.shown):
         page.note(f"{rows.total - len(rows.shown):,} more are left off; `offsetd pipeline history` tells all.")
@@ -213,8 +213,8 @@ def _who(client: str | None, host: str | None) -> Cell:
     return " ".join(part for part in (client, host) if part) or None
 
 
-def _time(moment: datetime, between: str = " ") -> str:
-    return moment.strftime(f"%Y-%m-%d{between}%H:%M:%S")
+def _time(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def _span(span: timedelta) -> str:
