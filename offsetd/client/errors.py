@@ -24,6 +24,7 @@ _ADVICE: Final[Mapping[Code, str]] = {
     Code.UNKNOWN_SERVER_ERROR: "the broker could not store it, or it is larger than one entry of its log: see its log",
     Code.UNKNOWN_TOPIC_OR_PARTITION: "the broker knows no such partition and takes only those it knows: check the name",
     Code.OFFSET_METADATA_TOO_LARGE: "shorten the metadata, or raise the broker's offset.metadata.max.bytes",
+    Code.INVALID_TOPIC_EXCEPTION: "no topic can have this name: up to 249 letters, digits, '.', '_' and '-' can",
     Code.ILLEGAL_GENERATION: "the group has gone on without this member: wait until it has joined again",
     Code.INCONSISTENT_GROUP_PROTOCOL: "the group's other members share no assignor with this one: name one they know",
     Code.INVALID_GROUP_ID: "the group needs a name that is not empty",

@@ -17,6 +17,12 @@ def test_a_refusal_says_what_to_do() -> None:
     )
 
 
+def test_a_topic_of_no_possible_name_is_told_what_names_are_possible() -> None:
+    error = refusal(action="committing offsets", group="billing", code=17)
+
+    assert "up to 249 letters" in str(error)
+
+
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
