@@ -26,7 +26,7 @@ Kind: TypeAlias = Literal["plain", "good", "warn", "bad"]
 TABLE_ROWS_MAX: Final = 2_000
 
 #: What is no longer than a date and a time is not parted at a line's end.
-_BRIEF_CHARACTERS: Final = 23
+_BRIEF_CHARACTERS: Final = 19
 
 _IDS: Final = re.compile(r'(\bid="|url\(#|\bhref="#)')
 
@@ -120,7 +120,8 @@ class Page:
 
 def _cell(tag: str, value: Cell, *, right: bool) -> str:
     words = _words(value)
-    kind = ' class="number"' if right else ' class="brief"' if len(words) <= _BRIEF_CHARACTERS else ""
+    brief = isinstance(value, datetime) or len(words) <= _BRIEF_CHARACTERS
+    kind = ' class="number"' if right else ' class="brief"' if brief else ""
     return f"<{tag}{kind}>{escape(words)}</{tag}>"
 
 

@@ -102,7 +102,9 @@ def find(records: "DataFrame", question: Question, samples: "DataFrame | None" =
     from pyspark.sql import functions as f  # noqa: PLC0415  # not there without the extra
 
     start, end = f.lit(question.start), f.lit(question.end)
-    known = until(records, question.end).cache()
+    # Every view reads it, and it may be much: what no view asks for is left out.
+    whole = records.drop("slot", "epoch", "generation", "protocol_type", "protocol", "leader", "release").cache()
+    known = until(whole, question.end)
     try:
         then = (f.col("batch_time") >= start) & (f.col("batch_time") < end)
         commits = then & (f.col("type") == int(Kind.COMMIT))
@@ -147,7 +149,7 @@ def find(records: "DataFrame", question: Question, samples: "DataFrame | None" =
             samples=sampled,
         )
     finally:
-        known.unpersist()
+        whole.unpersist()
 
 
 def _within(frame: "DataFrame", start: Any, end: Any) -> "DataFrame":
@@ -188,23 +190,22 @@ def _moments(since: datetime, question: Question) -> list[datetime]:
 
 
 def _moves(found: "DataFrame") -> tuple[Rows, int, int]:
-    """Return time, group, kind, topics, partitions, records, farthest, who, host, metadata of each request.
+    """Return time, group, kind, partitions, records, farthest, who, host, metadata of each request.
 
     The farthest is topic, partition, from and to of the partition that moved most: sums of offsets mean nothing.
     """
     from pyspark.sql import functions as f  # noqa: PLC0415
 
     requests = found.groupBy("time", "group", "kind", "client_id", "host", "member").agg(
-        f.array_join(f.sort_array(f.collect_set("topic")), ", ").alias("topics"),
         f.count("*").alias("partitions"),
         f.sum(f.col("records").cast("decimal(38,0)")).cast("double").alias("records"),
         f.max_by(f.struct("topic", "partition", "from_offset", "to_offset"), "records").alias("farthest"),
         f.max("metadata").alias("metadata"),
     )
-    columns = ("time", "group", "kind", "topics", "partitions", "records", "farthest", "client_id", "host", "metadata")
+    columns = ("time", "group", "kind", "partitions", "records", "farthest", "client_id", "host", "metadata")
     # If not all can be told, then those that reprocess or skip most.
     rows = _rows(requests.orderBy(f.desc("records"), "time", "group").select(*columns))
-    shown = [(*row[:5], int(row[5]), tuple(row[6]), *row[7:]) for row in rows.shown]
+    shown = [(*row[:4], int(row[4]), tuple(row[5]), *row[6:]) for row in rows.shown]
     shown.sort(key=lambda row: row[:2])
     rewinds = sum(row[2] == "rewind" for row in shown)
     if not rows.whole:

@@ -110,13 +110,13 @@ def _moves(page: Page, found: Findings, question: Question) -> None:
         f"Where a commit went back, or ahead by {question.jump_min:,} records or more: a row for each request.",
     )
     rows = []
-    for time, group, kind, topics, partitions, records, farthest, client, host, said in found.moves.shown:
+    for time, group, kind, partitions, records, farthest, client, host, said in found.moves.shown:
         topic, partition, start, to = farthest
         where = f"{topic}/{partition}: {start:,} → {to:,}"
-        rows.append((time, kind, group, topics, partitions, records, where, _who(client, host), said or None))
+        rows.append((time, kind, group, partitions, records, where, _who(client, host), said or None))
     _table(
         page,
-        ("time", "what", "group", "topics", "partitions", "records", "the farthest", "by", "it said"),
+        ("time", "what", "group", "partitions", "records", "the farthest", "by", "it said"),
         Rows(tuple(rows), found.moves.total),
         empty="No group went back, and none jumped ahead.",
     )

@@ -54,8 +54,8 @@ def test_all_that_happened_in_a_window_is_found_and_nothing_else(spark: "SparkSe
     assert (found.held_groups, found.held_offsets) == (1, 1)
     assert (found.rewinds, found.jumps, found.takeovers, found.removed) == (1, 1, 4, 2)
     assert found.moves.shown == (
-        (at(115), "billing", "jump", "orders", 1, 200, ("orders", 0, 20, 220), "a", "/a", ""),
-        (at(120), "billing", "rewind", "orders", 2, 237, ("orders", 0, 220, 3), "support", "/laptop", "replay"),
+        (at(115), "billing", "jump", 1, 200, ("orders", 0, 20, 220), "a", "/a", ""),
+        (at(120), "billing", "rewind", 2, 237, ("orders", 0, 220, 3), "support", "/laptop", "replay"),
     )
     assert [row[:3] for row in found.gaps.shown] == [
         ("audit", at(20), at(150)), ("billing", at(5), at(110)), ("billing", at(120), None),
@@ -106,7 +106,7 @@ def test_names_from_clients_stay_words(name: str) -> None:
     curve = [(at(0), 1.0), (at(60), 2.0)]
     found = Findings(
         first=at(0), commits=1, repeats=1, groups=1, held_groups=1, held_offsets=1, rate={name: curve, "b": curve},
-        rest=curve, moves=Rows(((at(5), name, "rewind", name, 1, 9, (name, 0, 10, 1), name, name, name),), 1),
+        rest=curve, moves=Rows(((at(5), name, "rewind", 1, 9, (name, 0, 10, 1), name, name, name),), 1),
         rewinds=1, jumps=0, gaps=Rows(((name, at(0), None, 700.0, None),), 1),
         owners=Rows(((name, name, 1, 2, 1, 2, at(3)),), 1),
         takeovers=2, removals=Rows(((at(5), name, name, 1, "deleted", True, name, name),), 1), removed=1,
