@@ -4,7 +4,7 @@ import csv
 import functools
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -48,7 +48,12 @@ class Answer:
         if self.form == "table":
             self._show(frame, empty)
             return
-        rows = _rows(frame if self.limit is None else frame.limit(self.limit))
+        # All of them may be more than memory holds; so many as somebody counted are quicker in one piece.
+        rows: Iterable[Sequence[Any]]
+        if self.limit is None:
+            rows = frame.toLocalIterator(prefetchPartitions=True)
+        else:
+            rows = frame.limit(self.limit).collect()
         if self.form == "csv":
             # Texts in quotes: an empty one is then not taken for one that is missing.
             writer = csv.writer(sys.stdout, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
@@ -135,10 +140,6 @@ def printed(value: Value) -> str:
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in value)
 
 
-def _rows(frame: "DataFrame") -> Iterator[Sequence[Any]]:
-    return iter(frame.toLocalIterator(prefetchPartitions=True))
-
-
 def _write_parquet(frame: "DataFrame", out: Path) -> None:
     if out.exists():
         raise click.UsageError(f"--out {out} is there already: name a directory that is not")
@@ -146,7 +147,7 @@ def _write_parquet(frame: "DataFrame", out: Path) -> None:
     click.echo(f"The rows are in {out}.")
 
 
-def _draw(names: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequence[str]]) -> None:
+def _draw(names: Sequence[str], numeric: Sequence[bool], rows: Sequence[Sequence[str]]) -> None:
     from rich import box  # noqa: PLC0415  # not there without the extra
     from rich.console import Console  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
@@ -154,6 +155,7 @@ def _draw(names: Sequence[str], numeric: Sequence[bool], rows: Iterable[Sequence
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for name, right in zip(names, numeric, strict=True):
+        # Where room is short, words go on in the next line: nothing of them is left out.
         table.add_column(name.replace("_", " "), justify="right" if right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(word) for word in row))

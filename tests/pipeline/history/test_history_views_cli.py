@@ -85,7 +85,7 @@ def test_every_view_answers(one_session: None, data: Path, tmp_path: Path) -> No
         "lag": ("group", "offset", "log_end", "lag", "state"),
     }
     for call, expected in asked.items():
-        result = run("history", *call, "--data", str(data), "--format", "jsonl")
+        result = run("history", *call, "--data", str(data), "--format", "jsonl", "--limit", "9")
         rows = [json.loads(line) for line in result.stdout.splitlines()]
         assert result.exit_code == 0, result.output
         assert [tuple(row[name] for name in columns[call[0]]) for row in rows] == expected, call
