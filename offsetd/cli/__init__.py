@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "config": ("offsetd.cli.config:command", "Show, check and document the settings."),
     "journal": ("offsetd.cli.journal:command", "Verify, dump or repair a journal."),
     "history": ("offsetd.cli.history:command", "Seal history as Parquet, and show what there is of it."),
-    "pipeline": ("offsetd.cli.pipeline:command", "Load topics, import and compare offsets, with Spark."),
+    "pipeline": ("offsetd.cli.pipeline:command", "Load topics, ask the history, import and compare offsets."),
     "bench": ("offsetd.cli.bench:command", "Measure a fresh broker under load."),
     "version": ("offsetd.cli.version:command", "Print the version."),
 }

@@ -20,4 +20,4 @@ COMMANDS: Final = {
 
 @click.group(cls=LazyGroup, table=COMMANDS)
 def command() -> None:
-    """Load topics, import and compare offsets, with Spark."""
+    """Load topics, ask the history, import and compare offsets, with Spark."""

@@ -2,12 +2,13 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from offsetd.cli.pipeline.moments import Moment
 from offsetd.pipeline.load.audience import Audience
 from offsetd.pipeline.load.loader import load
 from offsetd.pipeline.load.observer import Observer
@@ -21,19 +22,6 @@ from offsetd.pipeline.session import AVRO, DEFAULT_MASTER, DELTA, KAFKA, SparkMi
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-def _moment(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    """Read a time as ISO 8601, in UTC unless it says otherwise, or as milliseconds since 1970."""
-    if text is None or text.isdecimal():
-        return None if text is None else int(text)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        reason = f"{text!r} is neither ISO 8601 (2026-01-31T14:05:00Z) nor milliseconds since 1970"
-        raise click.BadParameter(reason) from None
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return round(aware.timestamp() * 1000)
 
 
 def _pairs(_context: click.Context, _option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
@@ -84,9 +72,9 @@ def _pairs(_context: click.Context, _option: click.Parameter, texts: tuple[str, 
 )
 @click.option(
     "--from-time",
-    callback=_moment,
+    type=Moment(),
     metavar="TIME",
-    help="Where partitions begin that neither table nor group knows: ISO 8601 (UTC if not said), or ms since 1970.",
+    help="Where partitions begin that neither table nor group knows: ISO 8601 (UTC if not said), ms since 1970, or 2h.",
 )
 @click.option("--supersede", is_flag=True, help="Load anew from --from-time on, replacing the loads that hold it.")
 @click.option("--max-records", type=click.IntRange(min=1), metavar="N", help="Load at most so many, from all fairly.")
@@ -123,7 +111,7 @@ def command(
     table_format: str,
     value_format: str,
     schema_file: Path | None,
-    from_time: int | None,
+    from_time: datetime | None,
     supersede: bool,
     max_records: int | None,
     split: int | None,
@@ -153,7 +141,7 @@ def command(
             offsets=offsets,
             format=TableFormat(table_format),
             values=read_values(ValueFormat(value_format), schema_file),
-            from_time_ms=from_time,
+            from_time_ms=None if from_time is None else round(from_time.timestamp() * 1000),
             records_max=max_records,
             split=split,
             choice=_choice(accept=accept, repair=repair),
