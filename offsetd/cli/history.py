@@ -6,18 +6,18 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 import click
 
-from offsetd.cli.options import CONFIG_VARIABLE, settings_from
+from offsetd.cli.options import with_data
 from offsetd.journal.directory import BrokerDirectory, DirectoryRefused, Identity, broker_directory, read_identity
 from offsetd.journal.history import HistorySegment, list_history
 from offsetd.journal.sealed import SealedFile, list_sealed, sealed_through
 from offsetd.journal.segment import segment_number
 from offsetd.journal.worker import step_back
 from offsetd.pipeline.quantity import in_bytes, in_seconds
+from offsetd.settings import Settings
 
 if TYPE_CHECKING:
     from offsetd.history.seal import Done
@@ -33,11 +33,9 @@ def command() -> None:
 def _on_history(function: Callable[Concatenate[BrokerDirectory, Identity, P], int]) -> Callable[P, None]:
     """Give a command the broker's directory and whose it is; what it returns is the exit code."""
 
+    @with_data
     @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        file, data = kwargs.pop("config_file"), kwargs.pop("data")
-        assert file is None or isinstance(file, Path)
-        settings = settings_from(file, {} if data is None else {"data.dir": str(data)})
+    def wrapped(settings: Settings, /, *args: P.args, **kwargs: P.kwargs) -> None:
         try:
             identity = read_identity(settings.data_dir, settings.broker_id)
             code = function(broker_directory(settings.data_dir, settings.broker_id), identity, *args, **kwargs)
@@ -47,14 +45,7 @@ def _on_history(function: Callable[Concatenate[BrokerDirectory, Identity, P], in
             raise click.ClickException(f"{error.filename or settings.data_dir}: {error.strerror}") from error
         sys.exit(code)
 
-    named = click.option("--data", metavar="DIR", help="Data directory (default: data.dir, else ./data).")(wrapped)
-    return click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help=f"TOML file of settings: data.dir and broker.id are used (default: {CONFIG_VARIABLE}, else none).",
-    )(named)
+    return wrapped
 
 
 @command.command()

@@ -13,7 +13,7 @@ from typing import Concatenate, ParamSpec
 import click
 
 from offsetd.cli.findings import loss_lines, plan_lines, verification_lines
-from offsetd.cli.options import CONFIG_VARIABLE, settings_from
+from offsetd.cli.options import with_data
 from offsetd.journal.checkpoint import CheckpointRefused
 from offsetd.journal.directory import (
     BrokerDirectory,
@@ -37,6 +37,7 @@ from offsetd.journal.verify import verify as look
 from offsetd.journal.view import viewed
 from offsetd.logs import configure_logs
 from offsetd.record import UnknownEntry
+from offsetd.settings import Settings
 
 P = ParamSpec("P")
 
@@ -52,11 +53,9 @@ def command() -> None:
 def _on_data(function: Callable[Concatenate[Path, int, P], int]) -> Callable[P, None]:
     """Give a command the data directory and the broker's id; what it returns is the exit code."""
 
+    @with_data
     @functools.wraps(function)
-    def wrapped(*args: P.args, **kwargs: P.kwargs) -> None:
-        file, data = kwargs.pop("config_file"), kwargs.pop("data")
-        assert file is None or isinstance(file, Path)
-        settings = settings_from(file, {} if data is None else {"data.dir": str(data)})
+    def wrapped(settings: Settings, /, *args: P.args, **kwargs: P.kwargs) -> None:
         configure_logs(level="error", form="console")
         try:
             code = function(settings.data_dir, settings.broker_id, *args, **kwargs)
@@ -71,14 +70,7 @@ def _on_data(function: Callable[Concatenate[Path, int, P], int]) -> Callable[P, 
             raise click.ClickException(f"{error.filename or settings.data_dir}: {error.strerror}") from error
         sys.exit(code)
 
-    named = click.option("--data", metavar="DIR", help="Data directory (default: data.dir, else ./data).")(wrapped)
-    return click.option(
-        "--config",
-        "config_file",
-        metavar="FILE",
-        type=click.Path(path_type=Path),
-        help=f"TOML file of settings: data.dir and broker.id are used (default: {CONFIG_VARIABLE}, else none).",
-    )(named)
+    return wrapped
 
 
 @contextmanager

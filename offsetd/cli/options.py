@@ -45,6 +45,25 @@ def with_settings(function: Callable[Concatenate[Settings, P], R]) -> Callable[P
     )(decorated)
 
 
+def with_data(function: Callable[Concatenate[Settings, P], R]) -> Callable[P, R]:
+    """Give a command that looks into a data directory the flags that say which, and the settings that follow."""
+
+    @functools.wraps(function)
+    def command(*args: P.args, **kwargs: P.kwargs) -> R:
+        file, data = kwargs.pop("config_file"), kwargs.pop("data")
+        assert file is None or isinstance(file, Path)
+        return function(settings_from(file, {} if data is None else {"data.dir": str(data)}), *args, **kwargs)
+
+    named = click.option("--data", metavar="DIR", help="Data directory (default: data.dir, else ./data).")(command)
+    return click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(path_type=Path),
+        help=f"TOML file of settings: data.dir and broker.id are used (default: {CONFIG_VARIABLE}, else none).",
+    )(named)
+
+
 def settings_from(file: Path | None, flags: dict[str, str]) -> Settings:
     """Load the settings of this process: the named file or the one that the environment names, environment, flags."""
     named = os.environ.get(CONFIG_VARIABLE, "")

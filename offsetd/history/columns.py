@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from offsetd.journal.batch import Batch
+from offsetd.journal.files import read_at
 from offsetd.journal.segment import Damage, SegmentHeader, walk
 from offsetd.record import Entry, Kind, decode_entries, record_count
 
@@ -145,16 +146,6 @@ def read_segment(
 def open_segment(descriptor: int, path: Path) -> tuple[SegmentHeader, Iterator[Batch]]:
     """Return the header of an open segment, and its batches."""
     return walk(partial(read_at, descriptor), path=path)
-
-
-def read_at(descriptor: int, position: int, size: int) -> bytes:
-    """Return the bytes at a place of an open file, fewer only at its end."""
-    pieces = []
-    while size > 0 and (piece := os.pread(descriptor, size, position)):
-        pieces.append(piece)
-        position += len(piece)
-        size -= len(piece)
-    return b"".join(pieces)
 
 
 def plain(batch: pa.RecordBatch) -> pa.RecordBatch:

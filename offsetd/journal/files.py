@@ -75,6 +75,16 @@ class Files(Protocol):
         """Create a file whose space is taken at once."""
 
 
+def read_at(descriptor: int, position: int, size: int) -> bytes:
+    """Return the bytes at a place of an open file, fewer only at its end."""
+    pieces = []
+    while size > 0 and (piece := os.pread(descriptor, size, position)):
+        pieces.append(piece)
+        position += len(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
 class OsFiles:
     """The operating system's file system."""
 
@@ -107,12 +117,7 @@ class OsFiles:
     def read(self, path: Path, position: int, size: int) -> bytes:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            pieces = []
-            while size > 0 and (piece := os.pread(descriptor, size, position)):
-                pieces.append(piece)
-                position += len(piece)
-                size -= len(piece)
-            return b"".join(pieces)
+            return read_at(descriptor, position, size)
         finally:
             os.close(descriptor)
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from offsetd.history.columns import read_at
 from offsetd.journal.batch import HEADER_BYTES, MAGIC
-from offsetd.journal.files import OsFiles
+from offsetd.journal.files import OsFiles, read_at
 from offsetd.journal.segment import HEADER_BYTES_MAX, Chain, Damage, SegmentHeader, load_header, walk_on
 from offsetd.pipeline.history.refusal import HistoryRefused
 

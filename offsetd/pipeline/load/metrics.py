@@ -11,7 +11,7 @@ from urllib.error import URLError
 
 from offsetd.client.position import TopicPartition
 from offsetd.pipeline.load.audience import Unwritten
-from offsetd.pipeline.load.plan import Plan
+from offsetd.pipeline.load.observer import Silent
 from offsetd.pipeline.load.refusal import BadRequest
 from offsetd.pipeline.load.report import replace_text
 from offsetd.pipeline.load.summary import Summary
@@ -40,7 +40,7 @@ METRICS: Final = {
 }
 
 
-class MetricsFile:
+class MetricsFile(Silent):
     """An observer that writes a file for the textfile collector when the load is done."""
 
     def __init__(self, path: Path) -> None:
@@ -52,18 +52,6 @@ class MetricsFile:
         if path.suffix != ".prom":
             raise BadRequest(f"--metrics-file {path}: the textfile collector reads only files that end in .prom.")
         self._path = path
-
-    def planned(self, plan: Plan) -> None:
-        """Do nothing."""
-
-    def stage(self, name: str, total_records: int | None) -> None:
-        """Do nothing."""
-
-    def progressed(self, records: int) -> None:
-        """Do nothing."""
-
-    def noted(self, sentence: str) -> None:
-        """Do nothing."""
 
     def finished(self, summary: Summary) -> None:
         """Put a new file in the place of the old one.
@@ -79,7 +67,7 @@ class MetricsFile:
             raise Unwritten(f"the metrics file {self._path} was not written: {error}") from error
 
 
-class MetricsPush:
+class MetricsPush(Silent):
     """An observer that pushes to a Pushgateway when the load is done."""
 
     def __init__(self, gateway: str) -> None:
@@ -89,18 +77,6 @@ class MetricsPush:
             gateway: host and port, or a URL.
         """
         self._gateway = gateway
-
-    def planned(self, plan: Plan) -> None:
-        """Do nothing."""
-
-    def stage(self, name: str, total_records: int | None) -> None:
-        """Do nothing."""
-
-    def progressed(self, records: int) -> None:
-        """Do nothing."""
-
-    def noted(self, sentence: str) -> None:
-        """Do nothing."""
 
     def finished(self, summary: Summary) -> None:
         """Push, in place of what was pushed for this group and table before.

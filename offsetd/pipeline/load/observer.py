@@ -26,7 +26,7 @@ class Observer(Protocol):
 
 
 class Silent:
-    """Tells nobody."""
+    """Tells nobody; others that want to hear of some things alone begin with it."""
 
     def planned(self, plan: Plan) -> None:
         """Do nothing."""

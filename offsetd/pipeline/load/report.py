@@ -9,6 +9,7 @@ from typing import Final
 
 from offsetd.client.position import TopicPartition
 from offsetd.pipeline.load.audience import Unwritten
+from offsetd.pipeline.load.observer import Silent
 from offsetd.pipeline.load.pace import Pace
 from offsetd.pipeline.load.plan import Check, Plan
 from offsetd.pipeline.load.summary import Summary
@@ -28,7 +29,7 @@ from offsetd.pipeline.quantity import in_bytes, in_seconds, per_second
 _SAMPLES_MIN: Final = 4
 
 
-class Report:
+class Report(Silent):
     """An observer that writes the page when the load is done."""
 
     def __init__(self, path: Path, *, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -38,9 +39,6 @@ class Report:
         self._stage = ""
         self._paces: dict[str, Pace] = {}
         self._notes: list[str] = []
-
-    def planned(self, plan: Plan) -> None:
-        """Do nothing: the summary brings the plan."""
 
     def stage(self, name: str, total_records: int | None) -> None:
         """Begin to count a stage."""
