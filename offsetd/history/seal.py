@@ -22,7 +22,7 @@ from offsetd.history.parquet import encode
 from offsetd.journal.batch import Batch
 from offsetd.journal.directory import BrokerDirectory, Identity
 from offsetd.journal.files import Files, OsFiles, sync_directory, write_new
-from offsetd.journal.history import changing, list_history
+from offsetd.journal.history import HistorySegment, changing, list_history
 from offsetd.journal.sealed import SealedFile, day_of, list_sealed, sealed_path
 from offsetd.journal.segment import Damage, NewerFormat, segment_number
 from offsetd.record import UnknownEntry
@@ -179,14 +179,30 @@ class _Run:
         self._waiting: list[_Read] = []
 
     def run(self) -> None:
+        segments = list_history(self._history)
+        self._sync_names(segments)
         try:
-            for segment in list_history(self._history):
+            for segment in segments:
                 self._read(segment.path, segment.size_bytes)
         except REFUSALS:
             # What stands whole in front of it is sealed, so that the segment can be put aside without losing that.
             self._end_file()
             raise
         self._end_file()
+
+    def _sync_names(self, segments: Sequence[HistorySegment]) -> None:
+        """Have the disk keep the names of files that stand for segments still there.
+
+        A run that was killed may have given them and not come to this, and the segments go now.
+        """
+        first = next((number for each in segments if (number := segment_number(each.path.name)) is not None), None)
+        if first is None:
+            return
+        days = {file.path.parent for file in list_sealed(self._sealed) if file.last_number >= first}
+        for day in sorted(days):
+            sync_directory(self._files, day)
+        if days:
+            sync_directory(self._files, self._sealed)
 
     def _read(self, path: Path, size_bytes: int) -> None:
         try:

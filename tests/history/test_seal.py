@@ -362,6 +362,22 @@ def test_a_directory_that_a_killed_run_made_is_synced_too(released: Released) ->
     assert files.unlinked == 1
 
 
+def test_a_name_that_a_killed_run_gave_is_synced_before_its_segment_goes(released: Released) -> None:
+    released.write([MIDNIGHT_MS])
+    files = Forgetful(released.directory)
+    failpoint.arm("seal_after_rename=error:EIO")
+    try:
+        with pytest.raises(OSError, match="failpoint"):
+            seal(released.directory, IDENTITY, done=Done(), files=files)
+    finally:
+        failpoint.arm("")
+    assert (len(released.sealed()), files.unlinked) == (1, 0)
+
+    seal(released.directory, IDENTITY, done=Done(), files=files)
+
+    assert (len(released.sealed()), files.unlinked) == (1, 1)
+
+
 @pytest.mark.parametrize("fault", ["seal_before_write=error:ENOSPC", "seal_after_write=error:EIO"])
 def test_a_disk_that_fails_leaves_all_as_it_was(released: Released, fault: str) -> None:
     released.days(2, 4)
